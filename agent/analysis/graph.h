@@ -1,0 +1,42 @@
+/*
+ * The compact object graph: for every object its outgoing edges as 32-bit object numbers, in
+ * compressed sparse rows, extracted from the snapshot in one pass over its span memory by several
+ * threads. Objects are numbered as agent/goruntime/span.h says.
+ */
+#ifndef AGENT_ANALYSIS_GRAPH_H
+#define AGENT_ANALYSIS_GRAPH_H
+
+#include <stdint.h>
+
+#include "agent/target/memory.h"
+#include "proto/base/error.h"
+
+struct layout;
+struct span_table;
+struct graph;
+
+/*
+ * ERROR_LIMIT for more than 2^32 - 2 slots, ERROR_OUT_OF_MEMORY (saying what it would need) if
+ * memory_limit bytes do not suffice; 0 is no limit. The span table is borrowed for the graph's
+ * life, memory and layout for the call.
+ */
+must_check struct error *graph_read(struct memory *memory, const struct layout *layout,
+				    const struct span_table *spans, unsigned thread_count,
+				    uint64_t memory_limit, struct graph **ret);
+void graph_free(struct graph *graph);
+DEFINE_FREEP(graph, graph_free)
+
+/* Edges of an object; they belong to the graph. */
+const uint32_t *graph_edges(const struct graph *graph, uint32_t object, uint32_t *ret_count);
+
+const struct span_table *graph_spans(const struct graph *graph);
+
+struct graph_totals {
+	uint64_t edges;
+	uint64_t skipped_bytes;	 /* objects or spans that could not be read or typed */
+	uint64_t free_slot_edges; /* exact pointers of present objects that lead to free slots */
+};
+
+const struct graph_totals *graph_totals(const struct graph *graph);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * Marking: which objects the roots reach. First from exact roots alone, then from those that are
+ * conservative words, then from system stacks, so that what lives only by the latter is known.
+ */
+#ifndef AGENT_ANALYSIS_MARK_H
+#define AGENT_ANALYSIS_MARK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/base/error.h"
+
+struct graph;
+struct root_set;
+struct special_table;
+struct mark;
+
+struct mark_totals {
+	uint64_t live_objects, live_bytes;
+	uint64_t finalizable_objects, finalizable_bytes;
+	uint64_t garbage_objects, garbage_bytes;
+	uint64_t conservative_only_bytes; /* live by conservative words alone, system stacks included */
+	uint64_t system_stack_only_bytes;
+	uint64_t free_slot_hits; /* of roots and of edges followed */
+};
+
+/*
+ * Marks with thread_count threads. Objects with finalizers are roots for what they point to, not
+ * for themselves (runtime/mgcmark.go, markrootSpans). The graph is borrowed for the mark's life.
+ */
+must_check struct error *mark_run(const struct graph *graph, const struct root_set *roots,
+				  const struct special_table *specials, unsigned thread_count,
+				  struct mark **ret);
+void mark_free(struct mark *mark);
+DEFINE_FREEP(mark, mark_free)
+
+bool mark_is_live(const struct mark *mark, uint32_t object);
+bool mark_is_finalizable(const struct mark *mark, uint32_t object);
+const struct mark_totals *mark_totals(const struct mark *mark);
+
+#endif

@@ -1,0 +1,89 @@
+/*
+ * The layout of one Go runtime: where its structs keep their fields, what its constants are, and
+ * where its global variables lie. Filled from DWARF or from the index of a binary; what is in it
+ * is listed in layout.def. Code that needs to know how a runtime behaves asks what its layout has
+ * (layout_has), not for its version.
+ */
+#ifndef AGENT_GORUNTIME_LAYOUT_H
+#define AGENT_GORUNTIME_LAYOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/target/memory.h"
+#include "proto/base/error.h"
+
+struct bytes;
+struct cursor;
+
+struct layout_struct {
+	uint32_t size; /* 0: not in this runtime */
+};
+
+struct layout_field {
+	uint32_t offset; /* from the start of the struct */
+	uint32_t size;	 /* 0: not in this runtime */
+};
+
+struct layout_constant {
+	int64_t value;
+	bool known;
+};
+
+struct layout_global {
+	taddr addr;    /* link-time in a fresh layout, run-time after layout_relocate */
+	uint64_t size; /* 0: not in this runtime */
+};
+
+struct layout {
+#define STRUCT(id, names, need)		struct layout_struct id;
+#define FIELD(type, id, paths, need)	struct layout_field type##_##id;
+#define CONSTANT(id, names, need)	struct layout_constant const_##id;
+#define GLOBAL(id, names, need)		struct layout_global global_##id;
+#include "agent/goruntime/layout.def"
+#undef STRUCT
+#undef FIELD
+#undef CONSTANT
+#undef GLOBAL
+};
+
+/* Whether this runtime has the field or struct at all. */
+#define layout_has(layout, member) ((layout)->member.size != 0)
+
+/*
+ * Where facts come from: DWARF, in agent/binary/dwarf_types.h. Each returns false, without an
+ * error, for what is not there; *ret_err is set for what cannot be read.
+ */
+struct layout_source {
+	/* Size of a struct type in bytes. */
+	bool (*find_struct)(struct layout_source *source, const char *type, uint32_t *ret_size,
+			    struct error **ret_err);
+	/* A field by its path of names ("state.s.value") through embedded struct types. */
+	bool (*find_field)(struct layout_source *source, const char *type, const char *path,
+			   uint32_t *ret_offset, uint32_t *ret_size, struct error **ret_err);
+	bool (*find_constant)(struct layout_source *source, const char *name, int64_t *ret,
+			      struct error **ret_err);
+	bool (*find_global)(struct layout_source *source, const char *name, taddr *ret_addr,
+			    uint64_t *ret_size, struct error **ret_err);
+};
+
+/* ERROR_UNSUPPORTED naming every NEEDED entry that the source lacks. The caller frees *ret. */
+must_check struct error *layout_read(struct layout_source *source, struct layout **ret);
+void layout_free(struct layout *layout);
+DEFINE_FREEP(layout, layout_free)
+
+/*
+ * To and from the index: entries by name, so that a layout written for another layout.def is
+ * refused (ERROR_FORMAT), never misread.
+ */
+must_check struct error *layout_store(const struct layout *layout, struct bytes *out);
+must_check struct error *layout_load(struct cursor *in, struct layout **ret);
+
+/* Adds the load bias (run-time address - link-time address) of the main binary to all globals. */
+void layout_relocate(struct layout *layout, uint64_t load_bias);
+
+/* Reads the field of the struct at addr, zero-extended; the field must be there. */
+must_check struct error *layout_read_field(struct memory *memory, taddr addr,
+					   struct layout_field field, uint64_t *ret);
+
+#endif
