@@ -33,7 +33,7 @@ const struct span_table *graph_spans(const struct graph *graph);
 
 struct graph_totals {
 	uint64_t edges;
-	uint64_t skipped_bytes;	 /* objects or spans that could not be read or typed */
+	uint64_t skipped_bytes;   /* objects or spans that could not be read or typed */
 	uint64_t free_slot_edges; /* exact pointers of present objects that lead to free slots */
 };
 

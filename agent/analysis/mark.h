@@ -19,7 +19,8 @@ struct mark_totals {
 	uint64_t live_objects, live_bytes;
 	uint64_t finalizable_objects, finalizable_bytes;
 	uint64_t garbage_objects, garbage_bytes;
-	uint64_t conservative_only_bytes; /* live by conservative words alone, system stacks included */
+	uint64_t
+	    conservative_only_bytes; /* live by conservative words alone, system stacks included */
 	uint64_t system_stack_only_bytes;
 	uint64_t free_slot_hits; /* of roots and of edges followed */
 };

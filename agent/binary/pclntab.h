@@ -37,12 +37,12 @@ uint32_t pclntab_func_count(const struct pclntab *table);
 struct pclntab_func {
 	taddr entry, end;
 	const char *name;
-	int32_t args;		 /* bytes of arguments; PCLNTAB_ARGS_UNKNOWN */
-	uint32_t deferreturn;	 /* offset from entry, 0 if none */
-	uint8_t func_id;	 /* numbers differ by version: prefer names */
-	uint8_t flag;		 /* PCLNTAB_FLAG_*; 0 where the format has none */
-	uint32_t start_line;	 /* 0 where the format has none */
-	uint64_t record;	 /* private: where its record lies */
+	int32_t args;         /* bytes of arguments; PCLNTAB_ARGS_UNKNOWN */
+	uint32_t deferreturn; /* offset from entry, 0 if none */
+	uint8_t func_id;      /* numbers differ by version: prefer names */
+	uint8_t flag;         /* PCLNTAB_FLAG_*; 0 where the format has none */
+	uint32_t start_line;  /* 0 where the format has none */
+	uint64_t record;      /* private: where its record lies */
 	uint32_t pcsp, pcfile, pcln, cu_offset, npcdata;
 	uint8_t nfuncdata;
 };
@@ -79,8 +79,8 @@ must_check struct error *pclntab_frame_size(const struct pclntab *table,
 
 /* Value of a pcdata table at pc; -1 where the function has none. */
 must_check struct error *pclntab_pcdata(const struct pclntab *table,
-					const struct pclntab_func *func,
-					enum pclntab_pcdata which, taddr pc, int32_t *ret);
+					const struct pclntab_func *func, enum pclntab_pcdata which,
+					taddr pc, int32_t *ret);
 
 /*
  * Where the bytes of a funcdata lie in the target, 0 if there are none. gofunc is
@@ -94,7 +94,7 @@ must_check struct error *pclntab_funcdata(const struct pclntab *table,
 struct pclntab_line {
 	const char *function;
 	const char *file; /* NULL if unknown */
-	uint32_t line;	  /* 0 if unknown */
+	uint32_t line;    /* 0 if unknown */
 	bool inlined;
 };
 
@@ -105,9 +105,9 @@ enum { PCLNTAB_LINES_MAX = 64 };
  * address, so that the call before it is meant. inline_tree is the content of the inline tree's
  * funcdata, inline_tree_size 0 if there is none or it is not wanted. At most PCLNTAB_LINES_MAX.
  */
-must_check struct error *pclntab_lines(const struct pclntab *table,
-				       const struct pclntab_func *func, taddr pc, bool is_call,
-				       const uint8_t *inline_tree, size_t inline_tree_size,
-				       struct pclntab_line *ret_lines, uint32_t *ret_count);
+must_check struct error *pclntab_lines(const struct pclntab *table, const struct pclntab_func *func,
+				       taddr pc, bool is_call, const uint8_t *inline_tree,
+				       size_t inline_tree_size, struct pclntab_line *ret_lines,
+				       uint32_t *ret_count);
 
 #endif

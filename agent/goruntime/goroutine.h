@@ -19,10 +19,10 @@ enum { THREAD_GPR_COUNT = 16 };
 
 /* A thread as it was stopped. */
 struct stopped_thread {
-	uint32_t tid;	     /* in our pid namespace */
+	uint32_t tid;        /* in our pid namespace */
 	uint32_t target_tid; /* in the target's own, which m.procid holds */
 	uint64_t pc, sp, bp;
-	uint64_t tls;	     /* fs_base */
+	uint64_t tls; /* fs_base */
 	uint64_t gpr[THREAD_GPR_COUNT];
 	const uint8_t *vector; /* the extended state (NT_X86_XSTATE), borrowed */
 	uint32_t vector_size;
@@ -38,7 +38,7 @@ enum goroutine_status {
 	GOROUTINE_DEAD = 6,
 	GOROUTINE_COPYSTACK = 8,
 	GOROUTINE_PREEMPTED = 9,
-	GOROUTINE_LEAKED = 10,	  /* since go1.26 */
+	GOROUTINE_LEAKED = 10,    /* since go1.26 */
 	GOROUTINE_DEADEXTRA = 11, /* since go1.26 */
 };
 
@@ -47,18 +47,18 @@ struct goroutine {
 	uint64_t id;
 	uint64_t parent_id; /* 0: none, or not kept by this runtime */
 	uint32_t status;    /* without the scan bit */
-	bool scan_bit;	    /* a scanner owned the stack at the stop */
-	bool system;	    /* as the runtime's isSystemGoroutine says */
+	bool scan_bit;      /* a scanner owned the stack at the stop */
+	bool system;        /* as the runtime's isSystemGoroutine says */
 	uint8_t wait_reason;
 	int64_t wait_since; /* monotonic ns, 0: not known */
 	taddr stack_lo, stack_hi;
 	taddr start_pc, created_pc;
-	taddr m;		      /* 0: none */
-	taddr locked_m;		      /* 0: none */
+	taddr m;                             /* 0: none */
+	taddr locked_m;                      /* 0: none */
 	const struct stopped_thread *thread; /* of g.m, matched by thread id; NULL: none */
 	/* Where a walk begins; 0, 0 if there is nothing to walk. */
 	uint64_t pc, sp;
-	bool on_registers; /* pc and sp are the thread's own: not a safe point */
+	bool on_registers;    /* pc and sp are the thread's own: not a safe point */
 	bool on_system_stack; /* the thread runs on g0 or gsignal; pc and sp are g.sched's */
 };
 
@@ -68,8 +68,7 @@ struct goroutine_table;
 must_check struct error *goroutine_table_read(struct memory *memory, const struct layout *layout,
 					      const struct module_table *modules,
 					      const struct stopped_thread *threads,
-					      uint32_t thread_count,
-					      struct goroutine_table **ret);
+					      uint32_t thread_count, struct goroutine_table **ret);
 void goroutine_table_free(struct goroutine_table *table);
 DEFINE_FREEP(goroutine_table, goroutine_table_free)
 

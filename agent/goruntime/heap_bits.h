@@ -32,8 +32,8 @@ DEFINE_FREEP(heap_bits, heap_bits_free)
  * multiple of 64. A type that cannot be read leaves its object's bits clear and is counted.
  */
 must_check struct error *heap_bits_read(struct heap_bits *bits, const struct span *span,
-					uint64_t offset, const uint64_t *words,
-					uint32_t word_count, uint64_t *mask);
+					uint64_t offset, const uint64_t *words, uint32_t word_count,
+					uint64_t *mask);
 
 /* Bytes of objects whose pointers could not be told, for scan.trust. */
 uint64_t heap_bits_skipped_bytes(const struct heap_bits *bits);

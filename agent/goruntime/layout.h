@@ -22,7 +22,7 @@ struct layout_struct {
 
 struct layout_field {
 	uint32_t offset; /* from the start of the struct */
-	uint32_t size;	 /* 0: not in this runtime */
+	uint32_t size;   /* 0: not in this runtime */
 };
 
 struct layout_constant {
@@ -36,10 +36,10 @@ struct layout_global {
 };
 
 struct layout {
-#define STRUCT(id, names, need)		struct layout_struct id;
-#define FIELD(type, id, paths, need)	struct layout_field type##_##id;
-#define CONSTANT(id, names, need)	struct layout_constant const_##id;
-#define GLOBAL(id, names, need)		struct layout_global global_##id;
+#define STRUCT(id, names, need)      struct layout_struct id;
+#define FIELD(type, id, paths, need) struct layout_field type##_##id;
+#define CONSTANT(id, names, need)    struct layout_constant const_##id;
+#define GLOBAL(id, names, need)      struct layout_global global_##id;
 #include "agent/goruntime/layout.def"
 #undef STRUCT
 #undef FIELD

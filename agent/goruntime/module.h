@@ -43,8 +43,7 @@ const struct module *module_table_find_text(const struct module_table *table, ta
 const struct module *module_table_find_types(const struct module_table *table, taddr addr);
 
 /* Hands every pointer word of every module's data and bss to the sink. */
-must_check struct error *module_table_roots(const struct module_table *table,
-					    struct memory *memory, const struct layout *layout,
-					    struct root_sink *sink);
+must_check struct error *module_table_roots(const struct module_table *table, struct memory *memory,
+					    const struct layout *layout, struct root_sink *sink);
 
 #endif

@@ -13,20 +13,20 @@
 #include "proto/base/error.h"
 
 enum root_kind {
-	ROOT_DATA,	     /* a module's data segment */
-	ROOT_BSS,	     /* a module's bss segment */
-	ROOT_STACK,	     /* a stack slot, by stack map or stack object */
-	ROOT_GOROUTINE,	     /* a word of a g that its stack scan marks: sched.ctxt, defer records */
-	ROOT_FINALIZER,	     /* a finalizer special: its function, or a field of its object */
-	ROOT_WEAK_HANDLE,    /* a weak handle special: the handle, not the target */
-	ROOT_CLEANUP,	     /* a cleanup special */
+	ROOT_DATA,        /* a module's data segment */
+	ROOT_BSS,         /* a module's bss segment */
+	ROOT_STACK,       /* a stack slot, by stack map or stack object */
+	ROOT_GOROUTINE,   /* a word of a g that its stack scan marks: sched.ctxt, defer records */
+	ROOT_FINALIZER,   /* a finalizer special: its function, or a field of its object */
+	ROOT_WEAK_HANDLE, /* a weak handle special: the handle, not the target */
+	ROOT_CLEANUP,     /* a cleanup special */
 	ROOT_FINALIZER_QUEUE,
 	ROOT_CLEANUP_QUEUE,
-	ROOT_TINY_BLOCK,     /* a P's current tiny allocation block */
+	ROOT_TINY_BLOCK, /* a P's current tiny allocation block */
 	/* Words that merely look like pointers, tested as the conservative scanner tests them: */
 	ROOT_STACK_CONSERVATIVE, /* a frame that has no exact map at this instant */
-	ROOT_REGISTER,		 /* of a thread that runs Go code, or saved by asyncPreempt */
-	ROOT_SYSTEM_STACK,	 /* g0 and signal stacks */
+	ROOT_REGISTER,           /* of a thread that runs Go code, or saved by asyncPreempt */
+	ROOT_SYSTEM_STACK,       /* g0 and signal stacks */
 	ROOT_KIND_END
 };
 
@@ -40,8 +40,8 @@ enum { ROOT_NO_GOROUTINE = UINT32_MAX };
 struct root {
 	enum root_kind kind;
 	uint32_t goroutine; /* index in the goroutine table, or ROOT_NO_GOROUTINE */
-	taddr slot;	    /* where the word was read, 0 for a register */
-	taddr value;	    /* the word */
+	taddr slot;         /* where the word was read, 0 for a register */
+	taddr value;        /* the word */
 };
 
 struct root_sink {

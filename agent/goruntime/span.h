@@ -29,7 +29,7 @@ enum span_sweep { SPAN_SWEPT, SPAN_UNSWEPT, SPAN_SWEEPING };
 
 struct span {
 	taddr base;
-	taddr limit;	     /* end of the data in use; large: base + requested size */
+	taddr limit;         /* end of the data in use; large: base + requested size */
 	uint64_t page_count; /* of GO_PAGE_SIZE */
 	uint64_t elem_size;  /* bytes per slot, malloc header included; 0 unless in use */
 	uint32_t elem_count; /* slots */
@@ -37,15 +37,15 @@ struct span {
 	uint32_t free_index;
 	uint32_t free_index_for_scan; /* free_index where the runtime has none */
 	uint32_t elem_reciprocal;     /* of span_slot_of */
-	uint8_t state;		      /* enum span_state */
-	uint8_t span_class;	      /* size class << 1 | noscan */
-	uint8_t sweep;		      /* enum span_sweep */
-	bool noscan;		      /* its objects hold no pointers */
-	bool inline_marks;	      /* green tea: mark bits in the span itself */
+	uint8_t state;                /* enum span_state */
+	uint8_t span_class;           /* size class << 1 | noscan */
+	uint8_t sweep;                /* enum span_sweep */
+	bool noscan;                  /* its objects hold no pointers */
+	bool inline_marks;            /* green tea: mark bits in the span itself */
 	bool user_arena;
-	taddr specials;	  /* first special record, 0 if none */
+	taddr specials;   /* first special record, 0 if none */
 	taddr large_type; /* mspan.largeType, 0 if none or unknown to this runtime */
-	uint64_t bits;	  /* where the slots' bits begin in the table's bitmaps */
+	uint64_t bits;    /* where the slots' bits begin in the table's bitmaps */
 };
 
 struct span_table;
@@ -93,14 +93,13 @@ bool span_slot_allocated(const struct span_table *table, const struct span *span
 bool span_slot_present(const struct span_table *table, const struct span *span, uint32_t slot);
 
 /* Would the runtime's conservative scan take a word that leads to this slot for a pointer? */
-bool span_slot_conservative(const struct span_table *table, const struct span *span,
-			    uint32_t slot);
+bool span_slot_conservative(const struct span_table *table, const struct span *span, uint32_t slot);
 
 struct span_totals {
 	uint64_t in_use_pages, manual_pages;
 	uint64_t allocated_objects, allocated_bytes; /* HeapObjects, HeapAlloc by slots */
-	uint64_t alloc_count_sum;		     /* sum of mspan.allocCount, for the self-check */
-	uint64_t skipped_spans, skipped_bytes;	     /* contradictory: left out */
+	uint64_t alloc_count_sum;              /* sum of mspan.allocCount, for the self-check */
+	uint64_t skipped_spans, skipped_bytes; /* contradictory: left out */
 	uint64_t sweeping_spans;
 };
 

@@ -25,7 +25,7 @@ enum special_kind {
 };
 
 struct special {
-	uint32_t object;	/* the object it is about */
+	uint32_t object;        /* the object it is about */
 	enum special_kind kind; /* SPECIAL_OTHER keeps nothing alive */
 	taddr record;
 };

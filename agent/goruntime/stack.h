@@ -23,8 +23,8 @@ struct span_table;
 enum { STACK_FRAMES_MAX = 1 << 20 };
 
 struct stack_frame {
-	taddr pc, sp, fp;  /* fp: just above the return address */
-	bool is_call;	   /* pc is a return address */
+	taddr pc, sp, fp; /* fp: just above the return address */
+	bool is_call;     /* pc is a return address */
 	struct pclntab_func func;
 	const struct module *module;
 };

@@ -27,8 +27,8 @@ struct memory_ops {
 /* The base of every implementation, which puts it first in its own struct. */
 struct memory {
 	const struct memory_ops *ops;
-	struct memory_cache *cache;	/* of memory_read; made on first use */
-	_Atomic uint64_t bytes_read;	/* from the target, for the cost of a scan */
+	struct memory_cache *cache;  /* of memory_read; made on first use */
+	_Atomic uint64_t bytes_read; /* from the target, for the cost of a scan */
 };
 
 /* For implementations: before use, and at the end of their own free. */

@@ -33,8 +33,9 @@ struct error *cursor_skip(struct cursor *c, uint64_t size)
 struct error *cursor_seek(struct cursor *c, uint64_t offset)
 {
 	if (offset > (uint64_t)(c->end - c->start))
-		return error_new(ERROR_FORMAT, "%s: offset 0x%" PRIx64 " lies beyond its 0x%tx bytes",
-				 c->name, offset, c->end - c->start);
+		return error_new(ERROR_FORMAT,
+				 "%s: offset 0x%" PRIx64 " lies beyond its 0x%tx bytes", c->name,
+				 offset, c->end - c->start);
 	c->pos = c->start + offset;
 	return NULL;
 }

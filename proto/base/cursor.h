@@ -12,7 +12,8 @@
 
 struct cursor {
 	const uint8_t *start, *pos, *end;
-	const char *name; /* what is being parsed, for messages; a literal or outliving the cursor */
+	const char
+	    *name; /* what is being parsed, for messages; a literal or outliving the cursor */
 };
 
 void cursor_init(struct cursor *c, const char *name, const void *bytes, size_t size);

@@ -17,13 +17,13 @@
  */
 enum error_code {
 	ERROR_NOMEM = 1,
-	ERROR_SYSTEM,	   /* a system call failed */
-	ERROR_GONE,	   /* the target exited or exec'd meanwhile: ordinary life */
-	ERROR_FAULT,	   /* an address in the target is not readable */
-	ERROR_FORMAT,	   /* bytes do not parse */
+	ERROR_SYSTEM,      /* a system call failed */
+	ERROR_GONE,        /* the target exited or exec'd meanwhile: ordinary life */
+	ERROR_FAULT,       /* an address in the target is not readable */
+	ERROR_FORMAT,      /* bytes do not parse */
 	ERROR_UNSUPPORTED, /* a Go version, layout or build mode that we do not know */
-	ERROR_LIMIT,	   /* well formed, but larger than we agreed to handle */
-	ERROR_DENIED,	   /* the kernel refused access to the target */
+	ERROR_LIMIT,       /* well formed, but larger than we agreed to handle */
+	ERROR_DENIED,      /* the kernel refused access to the target */
 
 	ERROR_BAD_REQUEST,
 	ERROR_FORBIDDEN, /* the caller may not ask this */
@@ -52,22 +52,22 @@ struct error;
 extern struct error error_nomem;
 
 must_check struct error *error_new(enum error_code code, const char *format, ...)
-	__attribute__((returns_nonnull, format(printf, 2, 3)));
+    __attribute__((returns_nonnull, format(printf, 2, 3)));
 
 /*
  * A failed system call: the message ends in what errnum means. The code is ERROR_NOMEM for ENOMEM,
  * ERROR_DENIED for EPERM and EACCES, ERROR_GONE for ESRCH, and ERROR_SYSTEM otherwise.
  */
 must_check struct error *error_system(int errnum, const char *format, ...)
-	__attribute__((returns_nonnull, format(printf, 2, 3)));
+    __attribute__((returns_nonnull, format(printf, 2, 3)));
 
 /* Consumes err and returns it with the formatted text and ": " before its message. */
 must_check struct error *error_context(struct error *err, const char *format, ...)
-	__attribute__((returns_nonnull, format(printf, 2, 3)));
+    __attribute__((returns_nonnull, format(printf, 2, 3)));
 
 /* Consumes err and returns it with another code and the same message. */
 must_check struct error *error_recode(struct error *err, enum error_code code)
-	__attribute__((returns_nonnull));
+    __attribute__((returns_nonnull));
 
 enum error_code error_code(const struct error *err);
 

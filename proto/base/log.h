@@ -15,7 +15,7 @@ void log_set_level(enum log_level level);
 
 /* area is the part that speaks ("http", "scan"); the message is a sentence, then key=value. */
 void log_line(enum log_level level, const char *area, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+    __attribute__((format(printf, 3, 4)));
 
 #define log_error(area, ...)   log_line(LOG_LEVEL_ERROR, area, __VA_ARGS__)
 #define log_warning(area, ...) log_line(LOG_LEVEL_WARNING, area, __VA_ARGS__)
