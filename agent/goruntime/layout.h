@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/binary/layout_source.h"
 #include "agent/target/memory.h"
 #include "proto/base/error.h"
 
@@ -49,23 +50,6 @@ struct layout {
 
 /* Whether this runtime has the field or struct at all. */
 #define layout_has(layout, member) ((layout)->member.size != 0)
-
-/*
- * Where facts come from: DWARF, in agent/binary/dwarf_types.h. Each returns false, without an
- * error, for what is not there; *ret_err is set for what cannot be read.
- */
-struct layout_source {
-	/* Size of a struct type in bytes. */
-	bool (*find_struct)(struct layout_source *source, const char *type, uint32_t *ret_size,
-			    struct error **ret_err);
-	/* A field by its path of names ("state.s.value") through embedded struct types. */
-	bool (*find_field)(struct layout_source *source, const char *type, const char *path,
-			   uint32_t *ret_offset, uint32_t *ret_size, struct error **ret_err);
-	bool (*find_constant)(struct layout_source *source, const char *name, int64_t *ret,
-			      struct error **ret_err);
-	bool (*find_global)(struct layout_source *source, const char *name, taddr *ret_addr,
-			    uint64_t *ret_size, struct error **ret_err);
-};
 
 /* ERROR_UNSUPPORTED naming every NEEDED entry that the source lacks. The caller frees *ret. */
 must_check struct error *layout_read(struct layout_source *source, struct layout **ret);
