@@ -1,0 +1,54 @@
+/*
+ * A scan from the target's bytes to the messages of proto/goheapd.proto: what the decoder does
+ * between the stop and its answer. Everything is read first (spans, roots, graph, stacks), then
+ * the caller is told that the memory is needed no more, then comes marking and reporting.
+ */
+#ifndef AGENT_REPORT_DECODE_H
+#define AGENT_REPORT_DECODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/target/memory.h"
+#include "proto/base/error.h"
+#include "proto/goheapd.pb-c.h"
+
+struct layout;
+struct stopped_thread;
+
+/* All borrowed for the call. */
+struct decode_request {
+	struct memory *memory;       /* of the snapshot, or of the stopped target */
+	const struct layout *layout; /* relocated */
+	const struct stopped_thread *threads;
+	uint32_t thread_count;
+
+	/* Of the target itself, opened before the stop; -1: none. */
+	int maps_fd, pagemap_fd, status_fd;
+	const char *exe; /* the executable as maps names it */
+
+	/*
+	 * The target stays stopped until done_reading: its page tables are walked after that call,
+	 * and otherwise at once, while the target runs on.
+	 */
+	bool stopped;
+	bool census; /* spans, goroutines and stacks only: no graph */
+	bool want_memory, want_goroutines, want_dead_goroutines, want_mappings;
+	unsigned worker_count;
+	uint64_t memory_limit; /* bytes; 0: none */
+
+	/* Called exactly once by a decode_run that succeeds: memory is not read any more. */
+	struct error *(*done_reading)(void *arg);
+	void *arg;
+};
+
+/*
+ * Fills memory, heap, stacks, goroutines, mappings, gc and rss_bytes, and of scan: depth,
+ * bytes_read, gc_phase, gc_cycles, trust and warnings. The rest of scan, and identity (NULL), are
+ * the caller's to fill with memory of malloc. The caller frees *ret with
+ * goheapd__scan_result__free_unpacked(ret, NULL).
+ */
+must_check struct error *decode_run(const struct decode_request *request,
+				    Goheapd__ScanResult **ret);
+
+#endif
