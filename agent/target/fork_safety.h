@@ -1,0 +1,35 @@
+/*
+ * Whether a snapshot may be taken of a process without harming it, and what a stop would cost.
+ * Nothing is stopped.
+ */
+#ifndef AGENT_TARGET_FORK_SAFETY_H
+#define AGENT_TARGET_FORK_SAFETY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/base/error.h"
+
+struct process;
+
+enum { FORK_SAFETY_REASON_SIZE = 256 };
+
+struct fork_safety {
+	bool safe;                            /* mode fork may be used at all */
+	bool preferred;                       /* mode auto should use it */
+	bool suspend_seccomp;                 /* safe only with stop_limits.suspend_seccomp */
+	char reason[FORK_SAFETY_REASON_SIZE]; /* a sentence, if not safe or not preferred */
+	uint64_t writable_bytes;              /* resident and private: what copies could come to */
+	uint64_t huge_page_bytes; /* AnonHugePages, which writes during a snapshot split */
+	uint64_t fork_pause_us, stop_pause_us; /* predictions */
+};
+
+struct fork_safety_policy {
+	bool filters_allow_clone; /* the operator says that filters let clone and wait4 pass */
+};
+
+must_check struct error *fork_safety_judge(const struct process *process,
+					   const struct fork_safety_policy *policy,
+					   struct fork_safety *ret);
+
+#endif

@@ -1,0 +1,80 @@
+/*
+ * One thread under ptrace. Stops are told apart by their kind and never counted. A stop is looked
+ * at without being consumed (WNOWAIT): a signal that was about to be delivered when we stopped the
+ * thread is then delivered even if we die before giving it back.
+ *
+ * All calls on a tracee come from the thread that seized it.
+ */
+#ifndef AGENT_TARGET_TRACEE_H
+#define AGENT_TARGET_TRACEE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include "proto/base/error.h"
+
+enum tracee_stop {
+	TRACEE_RUNNING,
+	TRACEE_INTERRUPTED,   /* by us; the plain stop */
+	TRACEE_GROUP_STOPPED, /* somebody had stopped the process; it stays so when let go */
+	TRACEE_SIGNAL,        /* a signal is about to be delivered */
+	TRACEE_SYSCALL,       /* at the entry or the exit of a system call */
+	TRACEE_EVENT,         /* PTRACE_EVENT_* */
+	TRACEE_GONE,          /* exited, or another tid since an exec */
+};
+
+struct tracee {
+	pid_t tid;
+	enum tracee_stop stop;
+	int signal;             /* with TRACEE_SIGNAL and TRACEE_GROUP_STOPPED */
+	int event;              /* with TRACEE_EVENT */
+	bool interrupt_pending; /* asked for and not yet seen */
+};
+
+/*
+ * Starts tracing a thread, which runs on. ERROR_GONE if it is no more, ERROR_DENIED with the
+ * kernel's word only: threads_stop finds out why.
+ */
+must_check struct error *tracee_seize(struct tracee *tracee, pid_t tid, unsigned options);
+must_check struct error *tracee_set_options(struct tracee *tracee, unsigned options);
+
+/* Asks a running thread to stop. */
+must_check struct error *tracee_interrupt(struct tracee *tracee);
+
+/* Looks whether it has stopped, without waiting; tracee->stop says how. */
+void tracee_poll(struct tracee *tracee);
+
+/* The same until CLOCK_MONOTONIC reads deadline_ns; false if it runs on even then. */
+bool tracee_wait(struct tracee *tracee, uint64_t deadline_ns);
+
+/* From a stop on, delivering signal if it is not 0. */
+must_check struct error *tracee_continue(struct tracee *tracee, int signal);
+
+/* The same up to the next entry or exit of a system call. */
+must_check struct error *tracee_continue_to_syscall(struct tracee *tracee);
+
+/* At TRACEE_SYSCALL: whether it is the exit. */
+must_check struct error *tracee_at_syscall_exit(const struct tracee *tracee, bool *ret);
+/* At TRACEE_EVENT: the kernel's message (of a clone: the pid in our namespace). */
+must_check struct error *tracee_event_message(const struct tracee *tracee, uint64_t *ret);
+
+must_check struct error *tracee_registers(const struct tracee *tracee,
+					  struct user_regs_struct *ret);
+must_check struct error *tracee_set_registers(const struct tracee *tracee,
+					      const struct user_regs_struct *registers);
+/* Vector registers and such (NT_X86_XSTATE); ERROR_LIMIT if they do not fit into size. */
+must_check struct error *tracee_extended_state(const struct tracee *tracee, void *buffer,
+					       size_t size, size_t *ret_size);
+must_check struct error *tracee_signal_mask(const struct tracee *tracee, uint64_t *ret);
+must_check struct error *tracee_set_signal_mask(const struct tracee *tracee, uint64_t mask);
+
+/* Lets go of a stopped thread, which goes on as if nothing had been, and gets its signal. */
+void tracee_detach(struct tracee *tracee);
+
+/* CLOCK_MONOTONIC. */
+uint64_t tracee_now_ns(void);
+
+#endif
