@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Builds the Go programs of tests/fixtures with any of the toolchains.
+
+A built program lies in the build tree under the hash of everything that went into it, so building
+again costs one look. Toolchains are those that tools/toolchains.sh unpacks.
+"""
+
+import argparse
+import contextlib
+import fcntl
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+VERSIONS = ["1.15", "1.19", "1.21", "1.22", "1.23", "1.24", "1.25", "1.26", "1.27"]
+
+# Every runtime that must be decoded exactly: a version, and an experiment that changes its heap.
+VARIANTS = [(version, "") for version in VERSIONS] + [
+    ("1.24", "noswissmap"),
+    ("1.25", "greenteagc"),
+    ("1.26", "nogreenteagc"),
+]
+
+SOURCE_ROOT = pathlib.Path(__file__).resolve().parents[2]
+FIXTURES = SOURCE_ROOT / "tests" / "fixtures"
+
+
+class ToolchainMissing(Exception):
+    """The wanted Go version is not on this machine; the test is skipped."""
+
+
+def variant_name(version, experiment=""):
+    return f"go{version}-{experiment}" if experiment else f"go{version}"
+
+
+def build_root():
+    return pathlib.Path(os.environ.get("abs_top_builddir", os.getcwd()))
+
+
+def toolchain_root():
+    if os.environ.get("GOHEAPD_TOOLCHAINS"):
+        return pathlib.Path(os.environ["GOHEAPD_TOOLCHAINS"])
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return pathlib.Path(cache) / "goheapd" / "toolchains"
+
+
+def goroot(version):
+    root = toolchain_root() / "usr" / "lib" / f"go-{version}"
+    if not os.access(root / "bin" / "go", os.X_OK):
+        raise ToolchainMissing(f"no Go {version} in {toolchain_root()} (tools/toolchains.sh)")
+    return root
+
+
+def go_environment(version, experiment, extra):
+    """What the go command may see of ours: as little as can be, so that builds repeat."""
+    cache = os.environ.get("GOHEAPD_GOCACHE") or toolchain_root() / "cache"
+    environment = {
+        "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+        "HOME": os.environ.get("HOME", "/"),
+        "GOROOT": str(goroot(version)),
+        "GOCACHE": str(cache),
+        "GOPATH": str(build_root() / "tests" / "programs" / "gopath"),
+        "GOFLAGS": "-mod=mod",
+        "GOPROXY": "off",
+        "GOTOOLCHAIN": "local",
+        "GOTELEMETRY": "off",
+        "GO111MODULE": "on",
+        "CGO_ENABLED": "0",
+    }
+    if experiment:
+        environment["GOEXPERIMENT"] = experiment
+    environment.update(extra)
+    return environment
+
+
+def content_hash(parts, files):
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part.encode() + b"\0")
+    for file in files:
+        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def run_go(command, environment, directory):
+    done = subprocess.run(command, cwd=directory, env=environment, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(map(str, command))}:\n{done.stdout.decode()}")
+
+
+def compile_fixture(sources, fixture, version, flags, environment, output):
+    # The language version of a module is its toolchain's, so that files behind build tags may use
+    # what is new there; the folder of the sources itself may be read-only.
+    with tempfile.TemporaryDirectory(prefix="goheapd-fixture-") as folder:
+        for source in sources:
+            shutil.copy(source, folder)
+        pathlib.Path(folder, "go.mod").write_text(f"module goheapd/{fixture}\n\ngo {version}\n")
+        partial = output.with_name(output.name + ".part")
+        command = [goroot(version) / "bin" / "go", "build", "-o", partial, *flags, "."]
+        run_go(command, environment, folder)
+        os.rename(partial, output)
+
+
+@contextlib.contextmanager
+def locked(path):
+    """Tests run side by side; one builds, the others wait for it."""
+    with open(path, "w", encoding="ascii") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def build(fixture, version, experiment="", flags=(), env=None):
+    """The path of the fixture as an executable of that version; builds it when it is not there."""
+    extra = env or {}
+    sources = sorted(path for path in (FIXTURES / fixture).iterdir()
+                     if path.suffix in (".go", ".c", ".h", ".s"))
+    environment = go_environment(version, experiment, extra)
+    toolchain = (goroot(version) / "VERSION").read_text()
+    key = content_hash([version, toolchain, experiment, *flags, repr(sorted(extra.items()))],
+                       sources)
+    folder = build_root() / "tests" / "programs" / f"{variant_name(version, experiment)}-{key}"
+    folder.mkdir(parents=True, exist_ok=True)
+    output = folder / fixture
+    with locked(folder / "lock"):
+        if not output.exists():
+            compile_fixture(sources, fixture, version, flags, environment, output)
+    return output
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("fixture", help="a folder of tests/fixtures")
+    parser.add_argument("version", help="Go version such as 1.26")
+    parser.add_argument("--experiment", default="", help="GOEXPERIMENT")
+    parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("flags", nargs="*", help="further flags of go build, after --")
+    options = parser.parse_args()
+    extra = dict(setting.split("=", 1) for setting in options.env)
+    try:
+        print(build(options.fixture, options.version, options.experiment, options.flags, extra))
+    except (ToolchainMissing, RuntimeError) as error:
+        sys.exit(f"gobuild: {error}")
+
+
+if __name__ == "__main__":
+    main()
