@@ -60,6 +60,15 @@ struct goroutine {
 	uint64_t pc, sp;
 	bool on_registers;    /* pc and sp are the thread's own: not a safe point */
 	bool on_system_stack; /* the thread runs on g0 or gsignal; pc and sp are g.sched's */
+	/* Its stack is being switched or moved at the stop: no walk of it can be relied upon. */
+	bool unsettled;
+	/* Registers that a signal handler's frame holds: [from, to) of the signal stack; 0: none. */
+	taddr signal_frame, signal_frame_end;
+	/* Words of the g that the scan of its stack needs. */
+	taddr stack_top; /* stktopsp: sp of the outermost frame */
+	taddr context;   /* sched.ctxt */
+	taddr defers, panic;
+	taddr vector_state; /* registers saved by asyncPreempt outside the stack; 0: none */
 };
 
 struct goroutine_table;

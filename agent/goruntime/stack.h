@@ -11,14 +11,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/binary/pclntab.h"
 #include "agent/goruntime/goroutine.h"
 #include "agent/target/memory.h"
 #include "proto/base/error.h"
 
 struct layout;
+struct module;
 struct module_table;
 struct root_sink;
-struct span_table;
 
 enum { STACK_FRAMES_MAX = 1 << 20 };
 
@@ -37,7 +38,6 @@ struct stack_walker;
 /* Caches function facts over many stacks; one thread. All arguments are borrowed. */
 must_check struct error *stack_walker_new(struct memory *memory, const struct layout *layout,
 					  const struct module_table *modules,
-					  const struct span_table *spans,
 					  const struct goroutine_table *goroutines,
 					  struct stack_walker **ret);
 void stack_walker_free(struct stack_walker *walker);
@@ -53,7 +53,8 @@ must_check struct error *stack_walk(struct stack_walker *walker, const struct go
 
 struct stack_scan {
 	enum stack_trust trust;
-	uint64_t in_use_bytes; /* from the innermost sp to the top of the stack */
+	uint64_t in_use_bytes;        /* from the innermost sp to the top of the stack */
+	uint32_t conservative_frames; /* of a stack that was walked: taken word by word */
 };
 
 /*
@@ -64,10 +65,12 @@ struct stack_scan {
 must_check struct error *stack_roots(struct stack_walker *walker, uint32_t goroutine_index,
 				     struct root_sink *sink, struct stack_scan *ret);
 
-/* g0 and gsignal stacks of every M whose thread is stopped on them: ROOT_SYSTEM_STACK. */
-must_check struct error *stack_system_roots(struct stack_walker *walker,
-					    const struct stopped_thread *threads,
-					    uint32_t thread_count, struct root_sink *sink);
+/*
+ * g0 and gsignal stacks of every M whose thread is stopped on them, from SP up, and that thread's
+ * registers: ROOT_SYSTEM_STACK. Ms without a P are left out: they cannot be allocating, and what
+ * lies on their stacks is left over.
+ */
+must_check struct error *stack_system_roots(struct stack_walker *walker, struct root_sink *sink);
 
 /* Functions in which a thread should not be caught (facts sheet 4.4): let it run a little. */
 struct pc_range {
