@@ -1,0 +1,141 @@
+#include "tests/support/live_target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "agent/binary/dwarf_types.h"
+#include "agent/binary/elf_file.h"
+#include "agent/goruntime/layout.h"
+
+enum { PATH_MAX_SIZE = 64 };
+
+struct proc_memory {
+	struct memory memory;
+	int fd;
+};
+
+static struct error *proc_memory_read(struct memory *memory, taddr addr, void *buf, size_t size)
+{
+	const struct proc_memory *proc = (struct proc_memory *)memory;
+	ssize_t n = pread(proc->fd, buf, size, (off_t)addr);
+
+	if (n != (ssize_t)size)
+		return error_new(ERROR_FAULT, "0x%" PRIx64 ": not readable", addr);
+	return NULL;
+}
+
+static void proc_memory_free(struct memory *memory)
+{
+	struct proc_memory *proc = (struct proc_memory *)memory;
+
+	memory_fini(memory);
+	closep(&proc->fd);
+	free(proc);
+}
+
+static struct error *open_proc(pid_t pid, const char *name, int *ret)
+{
+	char path[PATH_MAX_SIZE];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	*ret = open(path, O_RDONLY | O_CLOEXEC);
+	if (*ret < 0)
+		return error_system(errno, "%s", path);
+	return NULL;
+}
+
+static struct error *open_memory(pid_t pid, struct memory **ret)
+{
+	static const struct memory_ops ops = { proc_memory_read, proc_memory_free };
+	struct proc_memory *proc = calloc(1, sizeof(*proc));
+	struct error *err;
+
+	if (!proc)
+		return &error_nomem;
+	memory_init(&proc->memory, &ops);
+	err = open_proc(pid, "mem", &proc->fd);
+	if (err) {
+		memory_free(&proc->memory);
+		return err;
+	}
+	*ret = &proc->memory;
+	return NULL;
+}
+
+/* Where the kernel mapped the beginning of the executable. */
+static struct error *first_mapping(pid_t pid, int exe_fd, taddr *ret)
+{
+	char path[PATH_MAX_SIZE], line[4096];
+	struct stat st;
+	FILE *maps;
+	bool found = false;
+
+	if (fstat(exe_fd, &st))
+		return error_system(errno, "executable");
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	maps = fopen(path, "re");
+	if (!maps)
+		return error_system(errno, "%s", path);
+	while (!found && fgets(line, sizeof(line), maps)) {
+		unsigned major, minor;
+		uint64_t start, offset, inode;
+
+		if (sscanf(line, "%" SCNx64 "-%*x %*s %" SCNx64 " %x:%x %" SCNu64, &start, &offset,
+			   &major, &minor, &inode) != 5)
+			continue;
+		found = !offset && inode == st.st_ino && makedev(major, minor) == st.st_dev;
+		*ret = start;
+	}
+	fclose(maps);
+	return found ? NULL : error_new(ERROR_FORMAT, "%s: the executable is not mapped", path);
+}
+
+static struct error *read_layout(const struct elf_file *elf, struct layout **ret)
+{
+	struct dwarf_types *types scoped(dwarf_types_freep) = NULL;
+	struct error *err = dwarf_types_open(elf, &types);
+
+	if (err)
+		return err;
+	return layout_read(dwarf_types_source(types), ret);
+}
+
+struct error *live_target_init(pid_t pid, struct live_target *ret)
+{
+	struct live_target target = { .exe_fd = -1 };
+	taddr first = 0;
+	struct error *err = open_proc(pid, "exe", &target.exe_fd);
+
+	if (!err)
+		err = elf_file_open(target.exe_fd, &target.elf);
+	if (!err)
+		err = read_layout(target.elf, &target.layout);
+	if (!err)
+		err = first_mapping(pid, target.exe_fd, &first);
+	if (!err)
+		err = open_memory(pid, &target.memory);
+	if (err) {
+		live_target_fini(&target);
+		return err;
+	}
+	target.load_bias = elf_file_load_bias(target.elf, first);
+	layout_relocate(target.layout, target.load_bias);
+	*ret = target;
+	return NULL;
+}
+
+void live_target_fini(struct live_target *target)
+{
+	memory_free(target->memory);
+	layout_free(target->layout);
+	elf_file_free(target->elf);
+	closep(&target->exe_fd);
+	*target = (struct live_target){ .exe_fd = -1 };
+}
