@@ -41,6 +41,7 @@ fail()
 # The URI of the configured mirror that has this machine's Debian release.
 configured_mirror()
 {
+	# shellcheck disable=SC1091 # a file of the machine
 	codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 	# shellcheck disable=SC2016 # $(…) is apt's own syntax here
 	apt-get indextargets --format '$(SITE) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
@@ -117,8 +118,9 @@ if [ -z "$wanted" ]; then
 	exit 0
 fi
 
-command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null ||
+if ! command -v apt-get >/dev/null || ! command -v dpkg-deb >/dev/null; then
 	fail "needs apt-get and dpkg-deb; elsewhere put GOROOTs at $dir/usr/lib/go-1.N by hand"
+fi
 [ -e "$keyring" ] || fail "$keyring is missing (Debian: debian-archive-keyring)"
 mirror=${GOHEAPD_MIRROR:-$(configured_mirror)}
 [ -n "$mirror" ] ||
