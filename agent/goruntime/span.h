@@ -14,6 +14,7 @@
 #include "agent/target/memory.h"
 #include "proto/base/error.h"
 
+struct arena_table;
 struct layout;
 
 enum {
@@ -36,7 +37,7 @@ struct span {
 	uint32_t first_object;
 	uint32_t free_index;
 	uint32_t free_index_for_scan; /* free_index where the runtime has none */
-	uint32_t elem_reciprocal;     /* of span_slot_of */
+	uint32_t elem_reciprocal;     /* ceil(2^32 / elem_size) for small objects, 0 for large */
 	uint8_t state;                /* enum span_state */
 	uint8_t span_class;           /* size class << 1 | noscan */
 	uint8_t sweep;                /* enum span_sweep */
@@ -70,14 +71,20 @@ uint32_t span_table_object_end(const struct span_table *table);
 /* The span (in use or manual) that holds addr, or NULL. It belongs to the table. */
 const struct span *span_table_find(const struct span_table *table, taddr addr);
 
-/* The object that addr points to or into, whatever its state, or OBJECT_NONE. */
+/*
+ * The object that addr points to or into, whatever its state, or OBJECT_NONE. Loops over many
+ * words use span_lookup.h instead.
+ */
 uint32_t span_table_object(const struct span_table *table, taddr addr);
 
 /* The span of an object. */
 const struct span *span_table_span_of(const struct span_table *table, uint32_t object);
 
 /* First byte of an object's slot. */
-taddr span_object_addr(const struct span *span, uint32_t object);
+static inline taddr span_object_addr(const struct span *span, uint32_t object)
+{
+	return span->base + (uint64_t)(object - span->first_object) * span->elem_size;
+}
 
 /*
  * Is the slot allocated: by the allocator's rule (index < freeindex or allocBits), which is what
@@ -97,12 +104,17 @@ bool span_slot_conservative(const struct span_table *table, const struct span *s
 
 struct span_totals {
 	uint64_t in_use_pages, manual_pages;
+	uint64_t runtime_in_use_pages;               /* mheap_.pagesInUse, for the self-check */
 	uint64_t allocated_objects, allocated_bytes; /* HeapObjects, HeapAlloc by slots */
-	uint64_t alloc_count_sum;              /* sum of mspan.allocCount, for the self-check */
-	uint64_t skipped_spans, skipped_bytes; /* contradictory: left out */
-	uint64_t sweeping_spans;
+	uint64_t alloc_count_sum;                    /* of mspan.allocCount, for the self-check */
+	uint64_t skipped_spans, skipped_bytes;       /* contradictory: left out */
+	uint64_t unswept_spans, sweeping_spans;
+	uint64_t quarantined_bytes; /* freed user arena chunks: in use by state, unreadable */
 };
 
 const struct span_totals *span_table_totals(const struct span_table *table);
+
+/* The arenas by which the spans were confirmed. They belong to the table. */
+const struct arena_table *span_table_arenas(const struct span_table *table);
 
 #endif
