@@ -57,19 +57,13 @@ struct error *pclntab_value(const struct pclntab *table, const struct pclntab_fu
 	return err;
 }
 
+/* syscall.rawVforkSyscall pops its own return address: the size is -8 there. */
 struct error *pclntab_frame_size(const struct pclntab *table, const struct pclntab_func *func,
 				 taddr pc, int32_t *ret)
 {
-	int32_t size;
-	struct error *err = pclntab_value(table, func, func->pcsp, pc, &size);
-
-	if (err)
-		return err;
-	if (size < 0)
-		return error_new(ERROR_FORMAT, "%.64s has no frame size at 0x%" PRIx64, func->name,
-				 pc);
-	*ret = size;
-	return NULL;
+	if (!func->pcsp)
+		return error_new(ERROR_FORMAT, "%.64s has no frame sizes", func->name);
+	return pclntab_value(table, func, func->pcsp, pc, ret);
 }
 
 struct error *pclntab_pcdata(const struct pclntab *table, const struct pclntab_func *func,
