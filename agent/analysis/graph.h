@@ -26,7 +26,11 @@ must_check struct error *graph_read(struct memory *memory, const struct layout *
 void graph_free(struct graph *graph);
 DEFINE_FREEP(graph, graph_free)
 
-/* Edges of an object; they belong to the graph. */
+/*
+ * Edges of an object; they belong to the graph. An edge OBJECT_NONE is an exact pointer that leads
+ * to a slot where no object is present: none in a right scan. Objects that a collection condemned
+ * have their edges too, since a finalizer may revive them; nothing present leads to them.
+ */
 const uint32_t *graph_edges(const struct graph *graph, uint32_t object, uint32_t *ret_count);
 
 const struct span_table *graph_spans(const struct graph *graph);

@@ -19,8 +19,8 @@ struct mark_totals {
 	uint64_t live_objects, live_bytes;
 	uint64_t finalizable_objects, finalizable_bytes;
 	uint64_t garbage_objects, garbage_bytes;
-	uint64_t
-	    conservative_only_bytes; /* live by conservative words alone, system stacks included */
+	/* Live by conservative words alone, system stacks included. */
+	uint64_t conservative_only_bytes;
 	uint64_t system_stack_only_bytes;
 	uint64_t free_slot_hits; /* of roots and of edges followed */
 };
@@ -37,6 +37,13 @@ DEFINE_FREEP(mark, mark_free)
 
 bool mark_is_live(const struct mark *mark, uint32_t object);
 bool mark_is_finalizable(const struct mark *mark, uint32_t object);
+
+struct mark_counts {
+	uint32_t live, finalizable;
+};
+
+/* Of the objects from first on. */
+struct mark_counts mark_count(const struct mark *mark, uint32_t first, uint32_t count);
 const struct mark_totals *mark_totals(const struct mark *mark);
 
 #endif

@@ -1,0 +1,162 @@
+#include "agent/analysis/graph_private.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/*
+ * Edges of an object need its span's row and one 32-bit end per object of a span with pointers;
+ * everything else is per span. For a heap of small nodes that is about a fifth of its size.
+ */
+
+static void free_chunks(struct edge_chunk *chunk)
+{
+	while (chunk) {
+		struct edge_chunk *next = chunk->next;
+
+		pages_fini(&chunk->pages);
+		free(chunk);
+		chunk = next;
+	}
+}
+
+void graph_free(struct graph *graph)
+{
+	if (!graph)
+		return;
+	free_chunks(graph->chunks);
+	pages_fini(&graph->present_pages);
+	pages_fini(&graph->ends_pages);
+	pages_fini(&graph->row_pages);
+	object_index_fini(&graph->index);
+	free(graph);
+}
+
+static const struct span *span_at(const struct graph *graph, uint32_t i)
+{
+	return span_table_at(graph->index.table, graph->index.spans[i].number);
+}
+
+/* Objects and the words of one object are numbered in 32 bits. */
+static struct error *count_ends(const struct graph *graph, uint64_t *ret)
+{
+	uint64_t objects = 1, ends = 0;
+
+	for (uint32_t i = 0; i < graph->index.span_count; i++) {
+		const struct indexed_span *span = &graph->index.spans[i];
+
+		objects += span->count;
+		if (span->size / 8 > UINT32_MAX)
+			return error_new(ERROR_LIMIT, "an object of %" PRIu64 " GiB",
+					 span->size >> 30);
+		if (!span_at(graph, i)->noscan)
+			ends += span->count + UINT64_C(1);
+	}
+	if (objects > UINT32_MAX)
+		return error_new(ERROR_LIMIT, "the heap has more than 2^32 - 2 object slots");
+	*ret = ends;
+	return NULL;
+}
+
+static struct error *make_rows(struct graph *graph)
+{
+	uint64_t span_count = graph->index.span_count, end_count;
+	uint32_t *ends;
+	struct error *err = count_ends(graph, &end_count);
+
+	if (err)
+		return err;
+	err = pages_init(&graph->row_pages, &graph->budget, span_count * sizeof(*graph->rows));
+	if (err)
+		return err;
+	err = pages_init(&graph->ends_pages, &graph->budget, end_count * sizeof(*ends));
+	if (err)
+		return err;
+
+	graph->rows = graph->row_pages.data;
+	ends = graph->ends_pages.data;
+	for (uint32_t i = 0; i < span_count; i++) {
+		if (span_at(graph, i)->noscan)
+			continue;
+		graph->rows[i].ends = ends;
+		ends += graph->index.spans[i].count + UINT64_C(1);
+	}
+	return NULL;
+}
+
+static struct error *note_present(struct graph *graph)
+{
+	const struct span_table *table = graph->index.table;
+	uint64_t words = bitmap_words(graph->index.object_end);
+	struct error *err =
+	    pages_init(&graph->present_pages, &graph->budget, words * sizeof(uint64_t));
+
+	if (err)
+		return err;
+	graph->present = graph->present_pages.data;
+	for (uint32_t i = 0; i < graph->index.span_count; i++) {
+		const struct span *span = span_at(graph, i);
+
+		for (uint32_t slot = 0; slot < span->elem_count; slot++)
+			if (span_slot_present(table, span, slot))
+				bitmap_set(graph->present, span->first_object + slot);
+	}
+	return NULL;
+}
+
+static struct error *read_graph(struct graph *graph, struct memory *memory,
+				const struct layout *layout, const struct span_table *spans,
+				unsigned thread_count)
+{
+	struct error *err = object_index_init(&graph->index, &graph->budget, spans);
+
+	if (err)
+		return err;
+	err = make_rows(graph);
+	if (err)
+		return err;
+	err = note_present(graph);
+	if (err)
+		return err;
+	return graph_extract(graph, memory, layout, thread_count);
+}
+
+struct error *graph_read(struct memory *memory, const struct layout *layout,
+			 const struct span_table *spans, unsigned thread_count,
+			 uint64_t memory_limit, struct graph **ret)
+{
+	struct graph *graph scoped(graph_freep) = calloc(1, sizeof(*graph));
+	struct error *err;
+
+	if (!graph)
+		return &error_nomem;
+	graph->budget.limit = memory_limit;
+	err = read_graph(graph, memory, layout, spans, thread_count);
+	if (err)
+		return error_context(err, "object graph");
+	*ret = take(graph);
+	return NULL;
+}
+
+const uint32_t *graph_edges(const struct graph *graph, uint32_t object, uint32_t *ret_count)
+{
+	uint32_t i = object_index_span_of(&graph->index, object);
+	const struct graph_row *row = &graph->rows[i];
+	uint32_t slot = object - graph->index.spans[i].first;
+
+	if (!row->edges) {
+		*ret_count = 0;
+		return NULL;
+	}
+	*ret_count = row->ends[slot + 1] - row->ends[slot];
+	return row->edges + row->ends[slot];
+}
+
+const struct span_table *graph_spans(const struct graph *graph)
+{
+	return graph->index.table;
+}
+
+const struct graph_totals *graph_totals(const struct graph *graph)
+{
+	return &graph->totals;
+}

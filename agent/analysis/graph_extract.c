@@ -1,0 +1,444 @@
+/*
+ * From span memory to edges. The spans with pointers, in address order, are handed to threads from
+ * one counter. A thread reads neighbouring spans in one go into a small buffer that it uses over
+ * and over (so the bytes stay in its cache), asks for the pointer bits of each span, and turns
+ * pointer words into object numbers. Looking up a pointer is three dependent loads from large
+ * tables; words go through them in batches, a step at a time, each step prefetching for the next:
+ *
+ *	span words --bits--> pointer words --> page entries --> objects --> edges
+ *
+ * Nothing of the target's memory is kept, and memory without pointers is never read.
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "agent/analysis/edge_writer.h"
+#include "agent/analysis/graph_private.h"
+#include "agent/analysis/workers.h"
+#include "agent/goruntime/heap_bits.h"
+
+enum {
+	READ_SIZE = 512 << 10,
+	SPANS_AT_ONCE = 256,
+	BATCH_SIZE = 1024,
+	RUN_ALIGNMENT = 512, /* of heap_bits_read */
+};
+
+struct extraction {
+	struct graph *graph;
+	struct memory *memory;
+	const struct layout *layout;
+	_Atomic uint32_t next_span;
+	atomic_bool failed;
+	struct extractor *extractors;
+};
+
+/* One thread's. */
+struct extractor {
+	struct extraction *job;
+	const struct graph *graph;
+	struct heap_bits *bits;
+	struct edge_writer writer;
+	struct graph_totals totals;
+	uint64_t *words; /* READ_SIZE bytes of span memory */
+	uint64_t *mask;  /* a bit for each */
+
+	/* The span in work: the slot that edges are being added to, and its successor's word. */
+	const struct span *span;
+	uint32_t *ends;
+	uint32_t edge_count, slot;
+	uint64_t slot_words, next_slot_word;
+	bool slot_present;
+
+	/* Pointer words on their way: value, position in the span, then what they lead to. */
+	uint32_t batched;
+	taddr values[BATCH_SIZE];
+	uint64_t positions[BATCH_SIZE];
+	uint32_t targets[BATCH_SIZE];
+};
+
+/* What a bad target may cost is its own object or span; these end the whole scan. */
+static bool is_fatal(const struct error *err)
+{
+	switch (error_code(err)) {
+	case ERROR_FAULT:
+	case ERROR_FORMAT:
+	case ERROR_LIMIT:
+	case ERROR_UNSUPPORTED:
+	case ERROR_CORRUPT_TARGET:
+		return false;
+	default:
+		return true;
+	}
+}
+
+static struct error *skip_unless_fatal(struct extractor *x, uint64_t size, struct error *err)
+{
+	if (!err || is_fatal(err))
+		return err;
+	error_free(err);
+	x->totals.skipped_bytes += size;
+	return NULL;
+}
+
+/*
+ * May the words of a slot be taken for an object's? Condemned objects keep theirs (a finalizer may
+ * revive them). A slot just handed out by the allocator holds its predecessor's words until it is
+ * initialised; those are told by freeIndexForScan (runtime/malloc.go, mallocgc).
+ */
+static bool slot_is_source(const struct span_table *table, const struct span *span, uint32_t slot)
+{
+	if (span->sweep == SPAN_UNSWEPT)
+		return span_slot_allocated(table, span, slot);
+	return span_slot_conservative(table, span, slot);
+}
+
+static bool all_slots_are_sources(const struct span *span)
+{
+	return span->sweep == SPAN_SWEPT && span->free_index_for_scan >= span->elem_count;
+}
+
+/* Takes the bits of what is no object out of the mask of a whole span. */
+static void clear_free_slots(const struct extractor *x, const struct span *span, uint64_t *mask)
+{
+	const struct span_table *table = x->graph->index.table;
+	uint64_t slot_words = span->elem_size / 8;
+
+	bitmap_clear_range(mask, span->elem_count * slot_words,
+			   span->page_count * GO_PAGE_SIZE / 8);
+	if (all_slots_are_sources(span))
+		return;
+	for (uint32_t slot = 0; slot < span->elem_count; slot++)
+		if (!slot_is_source(table, span, slot))
+			bitmap_clear_range(mask, slot * slot_words, (slot + 1) * slot_words);
+}
+
+static void enter_slot(struct extractor *x, uint32_t slot)
+{
+	x->slot = slot;
+	x->next_slot_word = (slot + UINT64_C(1)) * x->slot_words;
+	x->slot_present = bitmap_get(x->graph->present, x->span->first_object + slot);
+}
+
+static void begin_span(struct extractor *x, const struct span *span, uint32_t *ends)
+{
+	x->span = span;
+	x->ends = ends;
+	x->edge_count = 0;
+	x->slot_words = span->elem_count > 1 ? span->elem_size / 8 : UINT64_MAX;
+	x->ends[0] = 0;
+	x->batched = 0;
+	edge_writer_begin(&x->writer);
+	enter_slot(x, 0);
+}
+
+static void close_slots_before(struct extractor *x, uint64_t position)
+{
+	do {
+		x->ends[x->slot + 1] = x->edge_count;
+		enter_slot(x, x->slot + 1);
+	} while (position >= x->next_slot_word);
+}
+
+static void resolve_pages(struct extractor *x)
+{
+	const struct object_index *index = &x->graph->index;
+
+	for (uint32_t i = 0; i < x->batched; i++) {
+		uint32_t page_span = *object_index_page(index, x->values[i]);
+
+		__builtin_prefetch(&index->spans[page_span ? page_span - 1 : 0]);
+		x->targets[i] = page_span;
+	}
+}
+
+static void resolve_objects(struct extractor *x)
+{
+	const struct object_index *index = &x->graph->index;
+
+	for (uint32_t i = 0; i < x->batched; i++) {
+		x->targets[i] = object_index_in_page(index, x->targets[i], x->values[i]);
+		__builtin_prefetch(&x->graph->present[x->targets[i] / 64]);
+	}
+}
+
+/* One resolved word becomes an edge, if it leads to an object. */
+static uint32_t edge_count_of(struct extractor *x, uint32_t target, uint32_t *edge)
+{
+	if (target == OBJECT_NONE)
+		return 0;
+	if (bitmap_get(x->graph->present, target)) {
+		*edge = target;
+		return 1;
+	}
+	if (!x->slot_present)
+		return 0;
+	*edge = OBJECT_NONE;
+	x->totals.free_slot_edges++;
+	return 1;
+}
+
+static struct error *flush(struct extractor *x)
+{
+	uint32_t *edges, count = 0;
+	struct error *err;
+
+	if (!x->batched)
+		return NULL;
+	err = edge_writer_room(&x->writer, x->batched, &edges);
+	if (err)
+		return err;
+	resolve_pages(x);
+	resolve_objects(x);
+	for (uint32_t i = 0; i < x->batched; i++) {
+		uint32_t added;
+
+		if (x->positions[i] >= x->next_slot_word)
+			close_slots_before(x, x->positions[i]);
+		added = edge_count_of(x, x->targets[i], &edges[count]);
+		count += added;
+		x->edge_count += added;
+	}
+	edge_writer_add(&x->writer, count);
+	x->batched = 0;
+	return NULL;
+}
+
+/* Batches the pointer words of a run of the span; position is that of its first word. */
+static struct error *gather(struct extractor *x, const uint64_t *words, uint64_t word_count,
+			    uint64_t position)
+{
+	const struct object_index *index = &x->graph->index;
+	struct error *err;
+
+	for (uint64_t w = 0; w < word_count / 64; w++) {
+		for (uint64_t bits = x->mask[w]; bits; bits &= bits - 1) {
+			uint64_t at = w * 64 + (uint64_t)__builtin_ctzll(bits);
+
+			if (!object_index_near(index, words[at]))
+				continue;
+			__builtin_prefetch(object_index_page(index, words[at]));
+			x->values[x->batched] = words[at];
+			x->positions[x->batched++] = position + at;
+		}
+		if (x->batched > BATCH_SIZE - 64) {
+			err = flush(x);
+			if (err)
+				return err;
+		}
+	}
+	return NULL;
+}
+
+static struct error *end_span(struct extractor *x, struct graph_row *row)
+{
+	struct error *err = flush(x);
+
+	if (err)
+		return err;
+	for (uint32_t slot = x->slot; slot < x->span->elem_count; slot++)
+		x->ends[slot + 1] = x->edge_count;
+	row->edges = edge_writer_edges(&x->writer);
+	x->totals.edges += x->edge_count;
+	return NULL;
+}
+
+/* A span of small objects, whose bytes are at words. */
+static struct error *extract_small(struct extractor *x, uint32_t i, const uint64_t *words)
+{
+	struct graph_row *row = &x->job->graph->rows[i];
+	const struct span *span =
+	    span_table_at(x->graph->index.table, x->graph->index.spans[i].number);
+	uint32_t word_count = (uint32_t)(span->page_count * GO_PAGE_SIZE / 8);
+	struct error *err = heap_bits_read(x->bits, span, 0, words, word_count, x->mask);
+
+	if (err)
+		return skip_unless_fatal(x, span->page_count * GO_PAGE_SIZE, err);
+	clear_free_slots(x, span, x->mask);
+	begin_span(x, span, row->ends);
+	err = gather(x, words, word_count, 0);
+	if (err)
+		return err;
+	return end_span(x, row);
+}
+
+/* A run of a large object, offset bytes into it. */
+static struct error *extract_run(struct extractor *x, uint64_t offset, uint64_t size)
+{
+	uint32_t word_count = (uint32_t)(size / 8);
+	struct error *err;
+
+	err = memory_read_bulk(x->job->memory, x->span->base + offset, x->words, size);
+	if (!err)
+		err = heap_bits_read(x->bits, x->span, offset, x->words, word_count, x->mask);
+	if (err)
+		return skip_unless_fatal(x, size, err);
+	return gather(x, x->words, word_count, offset / 8);
+}
+
+static struct error *extract_large(struct extractor *x, uint32_t i)
+{
+	struct graph_row *row = &x->job->graph->rows[i];
+	const struct indexed_span *indexed = &x->graph->index.spans[i];
+	const struct span *span = span_table_at(x->graph->index.table, indexed->number);
+	uint64_t size = (indexed->size + RUN_ALIGNMENT - 1) & ~(uint64_t)(RUN_ALIGNMENT - 1);
+	struct error *err;
+
+	if (!slot_is_source(x->graph->index.table, span, 0))
+		return NULL;
+	begin_span(x, span, row->ends);
+	for (uint64_t offset = 0; offset < size; offset += READ_SIZE) {
+		uint64_t run = size - offset < READ_SIZE ? size - offset : READ_SIZE;
+
+		err = extract_run(x, offset, run);
+		if (err)
+			return err;
+	}
+	return end_span(x, row);
+}
+
+static bool is_large(const struct span *span)
+{
+	return span->span_class >> 1 == 0 || span->page_count * GO_PAGE_SIZE > READ_SIZE;
+}
+
+/* Spans from i on, before end, that lie side by side and fit the buffer; returns their end. */
+static uint32_t find_run(const struct extractor *x, uint32_t i, uint32_t end, uint64_t *ret_size)
+{
+	const struct object_index *index = &x->graph->index;
+	taddr start = index->spans[i].base;
+	uint64_t size = 0;
+
+	for (; i < end; i++) {
+		const struct span *span = span_table_at(index->table, index->spans[i].number);
+		uint64_t bytes = span->page_count * GO_PAGE_SIZE;
+
+		if (span->noscan || is_large(span) || span->base != start + size ||
+		    size + bytes > READ_SIZE)
+			break;
+		size += bytes;
+	}
+	*ret_size = size;
+	return i;
+}
+
+/* Spans [i, end), side by side and read in one go; one by one if that fails. */
+static struct error *extract_small_run(struct extractor *x, uint32_t i, uint32_t end, uint64_t size)
+{
+	const struct indexed_span *spans = x->graph->index.spans;
+	taddr start = spans[i].base;
+	struct error *err = memory_read_bulk(x->job->memory, start, x->words, size);
+
+	if (err && end - i > 1 && !is_fatal(err)) {
+		error_free(err);
+		for (err = NULL; i < end && !err; i++) {
+			const struct span *span =
+			    span_table_at(x->graph->index.table, spans[i].number);
+
+			err = extract_small_run(x, i, i + 1, span->page_count * GO_PAGE_SIZE);
+		}
+		return err;
+	}
+	if (err)
+		return skip_unless_fatal(x, size, err);
+	for (; i < end && !err; i++)
+		err = extract_small(x, i, x->words + (spans[i].base - start) / 8);
+	return err;
+}
+
+static struct error *extract_range(struct extractor *x, uint32_t i, uint32_t end)
+{
+	const struct object_index *index = &x->graph->index;
+	struct error *err = NULL;
+
+	while (i < end && !err) {
+		const struct span *span = span_table_at(index->table, index->spans[i].number);
+		uint64_t size;
+		uint32_t run_end;
+
+		if (span->noscan) {
+			i++;
+		} else if (is_large(span)) {
+			err = extract_large(x, i++);
+		} else {
+			run_end = find_run(x, i, end, &size);
+			err = extract_small_run(x, i, run_end, size);
+			i = run_end;
+		}
+	}
+	return err;
+}
+
+static struct error *extract(struct extractor *x)
+{
+	struct extraction *job = x->job;
+	uint32_t span_count = job->graph->index.span_count;
+	struct error *err;
+
+	while (!atomic_load(&job->failed)) {
+		uint32_t i = atomic_fetch_add(&job->next_span, SPANS_AT_ONCE);
+		uint32_t left;
+
+		if (i >= span_count)
+			return NULL;
+		left = span_count - i;
+		err = extract_range(x, i, i + (left < SPANS_AT_ONCE ? left : SPANS_AT_ONCE));
+		if (err) {
+			atomic_store(&job->failed, true);
+			return err;
+		}
+	}
+	return NULL;
+}
+
+static struct error *run_extractor(void *arg, unsigned i)
+{
+	struct extraction *job = arg;
+	struct extractor *x = &job->extractors[i];
+	struct error *err;
+
+	x->words = malloc(READ_SIZE);
+	x->mask = malloc(READ_SIZE / 64);
+	if (!x->words || !x->mask)
+		return &error_nomem;
+	err = heap_bits_new(job->memory, job->layout, job->graph->index.table, &x->bits);
+	if (err)
+		return err;
+	err = extract(x);
+	if (!err)
+		x->totals.skipped_bytes += heap_bits_skipped_bytes(x->bits);
+	return err;
+}
+
+static void finish_extractor(struct extractor *x, struct graph *graph)
+{
+	graph->totals.edges += x->totals.edges;
+	graph->totals.skipped_bytes += x->totals.skipped_bytes;
+	graph->totals.free_slot_edges += x->totals.free_slot_edges;
+	edge_writer_finish(&x->writer, &graph->chunks);
+	heap_bits_free(x->bits);
+	free(x->words);
+	free(x->mask);
+}
+
+struct error *graph_extract(struct graph *graph, struct memory *memory, const struct layout *layout,
+			    unsigned thread_count)
+{
+	struct extraction job = { .graph = graph, .memory = memory, .layout = layout };
+	struct error *err;
+
+	thread_count = workers_clamp(thread_count);
+	job.extractors = calloc(thread_count, sizeof(*job.extractors));
+	if (!job.extractors)
+		return &error_nomem;
+	for (unsigned i = 0; i < thread_count; i++) {
+		job.extractors[i].job = &job;
+		job.extractors[i].graph = graph;
+		edge_writer_init(&job.extractors[i].writer, &graph->budget);
+	}
+	err = workers_run(thread_count, run_extractor, &job);
+	for (unsigned i = 0; i < thread_count; i++)
+		finish_extractor(&job.extractors[i], graph);
+	free(job.extractors);
+	return err;
+}

@@ -1,0 +1,47 @@
+/*
+ * What graph, its extraction and marking share: the rows of the graph, laid out for walking.
+ */
+#ifndef AGENT_ANALYSIS_GRAPH_PRIVATE_H
+#define AGENT_ANALYSIS_GRAPH_PRIVATE_H
+
+#include <stdint.h>
+
+#include "agent/analysis/bitmap.h"
+#include "agent/analysis/graph.h"
+#include "agent/analysis/object_index.h"
+#include "agent/analysis/pages.h"
+
+struct layout;
+struct memory;
+
+/*
+ * The edges of one span's objects lie side by side: those of slot i are edges[ends[i]] to
+ * edges[ends[i + 1]]. Spans without pointers have neither.
+ */
+struct graph_row {
+	const uint32_t *edges;
+	uint32_t *ends; /* count + 1 of them */
+};
+
+struct graph {
+	struct budget budget;
+	struct object_index index;
+	struct graph_row *rows; /* by position in index.spans */
+	uint64_t *present;      /* by object: exact pointers may lead there */
+	struct pages row_pages, ends_pages, present_pages;
+	struct edge_chunk *chunks;
+	struct graph_totals totals;
+};
+
+/* A run of edges of one thread; many in a list make up the edge array. */
+struct edge_chunk {
+	struct edge_chunk *next;
+	struct pages pages;
+	uint64_t used; /* edges */
+};
+
+/* Fills the rows, by several threads; adds to chunks and totals. */
+must_check struct error *graph_extract(struct graph *graph, struct memory *memory,
+				       const struct layout *layout, unsigned thread_count);
+
+#endif

@@ -1,0 +1,422 @@
+/*
+ * Marking. A mark bit and a bit "has edges" stand side by side for every object, so that meeting
+ * an object touches one cache line, and objects without pointers end there. Objects to follow go
+ * through a short queue on their way from the work block: by the time one reaches the end of it,
+ * the prefetches made at its beginning (where its edges lie) and half-way (the edges) have come.
+ *
+ *	work block --> [ find ends . . . . find edges . . . . ] --> edges --> mark --> work block
+ */
+#include "agent/analysis/mark.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "agent/analysis/graph_private.h"
+#include "agent/analysis/root_set.h"
+#include "agent/analysis/work_pool.h"
+#include "agent/analysis/workers.h"
+#include "agent/goruntime/special.h"
+
+enum {
+	QUEUE_SIZE = 16, /* a power of two */
+	QUEUE_HALF = QUEUE_SIZE / 2,
+	ROOTS_AT_ONCE = 1024,
+};
+
+enum phase { PHASE_EXACT, PHASE_CONSERVATIVE, PHASE_SYSTEM_STACK, PHASE_COUNT };
+
+/* 64 objects. */
+struct mark_word {
+	_Atomic uint64_t live;
+	uint64_t has_edges;
+};
+
+struct mark {
+	const struct graph *graph;
+	struct budget budget;
+	struct pages word_pages, finalizable_pages;
+	struct mark_word *words;
+	uint64_t *finalizable;
+	struct mark_totals totals;
+};
+
+/* One phase of marking. */
+struct marking {
+	struct mark *mark;
+	const struct root_set *roots;
+	const struct special_table *specials;
+	enum phase phase;
+	_Atomic uint64_t next_root;
+	_Atomic uint64_t next_special;
+	_Atomic uint64_t free_slot_hits;
+	struct work_pool pool;
+};
+
+struct queued {
+	uint32_t object;
+	uint32_t slot;
+	const struct graph_row *row;
+};
+
+/* One thread's. */
+struct marker {
+	struct marking *marking;
+	struct mark_word *words;
+	const struct graph *graph;
+	struct work work;
+	uint64_t free_slot_hits;
+	uint32_t head, length; /* of the queue */
+	struct queued queue[QUEUE_SIZE];
+};
+
+void mark_free(struct mark *mark)
+{
+	if (!mark)
+		return;
+	pages_fini(&mark->finalizable_pages);
+	pages_fini(&mark->word_pages);
+	free(mark);
+}
+
+static struct error *visit(struct marker *m, uint32_t object)
+{
+	struct mark_word *word = &m->words[object / 64];
+	uint64_t bit = UINT64_C(1) << object % 64;
+
+	if (object == OBJECT_NONE) {
+		m->free_slot_hits++;
+		return NULL;
+	}
+	if (atomic_load_explicit(&word->live, memory_order_relaxed) & bit)
+		return NULL;
+	if (atomic_fetch_or_explicit(&word->live, bit, memory_order_relaxed) & bit)
+		return NULL;
+	if (!(word->has_edges & bit))
+		return NULL;
+	return work_push(&m->work, object);
+}
+
+static struct error *visit_edges(struct marker *m, const struct graph_row *row, uint32_t slot)
+{
+	for (uint32_t i = row->ends[slot]; i < row->ends[slot + 1]; i++) {
+		struct error *err = visit(m, row->edges[i]);
+
+		if (err)
+			return err;
+	}
+	return NULL;
+}
+
+static void enqueue(struct marker *m, uint32_t object)
+{
+	uint32_t span = object_index_span_of(&m->graph->index, object);
+	struct queued *last = &m->queue[(m->head + m->length) % QUEUE_SIZE];
+
+	last->row = &m->graph->rows[span];
+	last->slot = object - m->graph->index.spans[span].first;
+	__builtin_prefetch(&last->row->ends[last->slot]);
+	m->length++;
+	if (m->length > QUEUE_HALF) {
+		const struct queued *middle = &m->queue[(m->head + QUEUE_HALF) % QUEUE_SIZE];
+
+		__builtin_prefetch(&middle->row->edges[middle->row->ends[middle->slot]]);
+	}
+}
+
+/* Follows what is in the thread's own block, and what that leads to. */
+static struct error *drain(struct marker *m)
+{
+	uint32_t object;
+	struct error *err;
+
+	for (;;) {
+		while (m->length < QUEUE_SIZE && work_pop(&m->work, &object))
+			enqueue(m, object);
+		if (!m->length)
+			return NULL;
+		m->length--;
+		err = visit_edges(m, m->queue[m->head].row, m->queue[m->head].slot);
+		m->head = (m->head + 1) % QUEUE_SIZE;
+		if (!err)
+			err = work_share(&m->work);
+		if (err)
+			return err;
+	}
+}
+
+static enum phase phase_of(enum root_kind kind)
+{
+	if (kind == ROOT_SYSTEM_STACK)
+		return PHASE_SYSTEM_STACK;
+	return root_kind_is_conservative(kind) ? PHASE_CONSERVATIVE : PHASE_EXACT;
+}
+
+static struct error *mark_roots(struct marker *m, uint64_t start, uint64_t end)
+{
+	struct marking *marking = m->marking;
+
+	for (uint64_t i = start; i < end; i++) {
+		const struct heap_root *root = root_set_at(marking->roots, i);
+		struct error *err;
+
+		if (phase_of(root->kind) != marking->phase)
+			continue;
+		err = visit(m, root->object);
+		if (err)
+			return err;
+	}
+	return drain(m);
+}
+
+/*
+ * The fields of an object with a finalizer are roots, the object itself is not
+ * (runtime/mgcmark.go, markrootSpans).
+ */
+static struct error *mark_specials(struct marker *m, uint32_t start, uint32_t end)
+{
+	for (uint32_t i = start; i < end; i++) {
+		const struct special *special = special_table_at(m->marking->specials, i);
+		const uint32_t *edges;
+		uint32_t count;
+		struct error *err = NULL;
+
+		if (special->kind != SPECIAL_FINALIZER)
+			continue;
+		edges = graph_edges(m->graph, special->object, &count);
+		for (uint32_t e = 0; e < count && !err; e++)
+			err = visit(m, edges[e]);
+		if (err)
+			return err;
+	}
+	return drain(m);
+}
+
+/* The next piece of a shared list of count items; false when there is none left. */
+static bool next_piece(_Atomic uint64_t *next, uint64_t count, uint64_t *ret_start,
+		       uint64_t *ret_end)
+{
+	uint64_t start = atomic_fetch_add(next, ROOTS_AT_ONCE);
+
+	if (start >= count)
+		return false;
+	*ret_start = start;
+	*ret_end = count - start < ROOTS_AT_ONCE ? count : start + ROOTS_AT_ONCE;
+	return true;
+}
+
+static struct error *mark_all(struct marker *m)
+{
+	struct marking *marking = m->marking;
+	uint64_t roots = root_set_count(marking->roots);
+	uint64_t specials =
+	    marking->phase == PHASE_EXACT ? special_table_count(marking->specials) : 0;
+	uint64_t start, end;
+	struct error *err = NULL;
+
+	while (!err && next_piece(&marking->next_root, roots, &start, &end))
+		err = mark_roots(m, start, end);
+	while (!err && next_piece(&marking->next_special, specials, &start, &end))
+		err = mark_specials(m, (uint32_t)start, (uint32_t)end);
+	while (!err && work_refill(&m->work))
+		err = drain(m);
+	return err;
+}
+
+static struct error *run_marker(void *arg, unsigned i)
+{
+	struct marking *marking = arg;
+	struct marker m = { .marking = marking, .words = marking->mark->words };
+	struct error *err;
+
+	(void)i;
+	m.graph = marking->mark->graph;
+	err = work_join(&m.work, &marking->pool);
+	if (err)
+		return err;
+	err = mark_all(&m);
+	if (err)
+		work_abort(&m.work);
+	work_leave(&m.work);
+	atomic_fetch_add(&marking->free_slot_hits, m.free_slot_hits);
+	return err;
+}
+
+static struct error *run_phase(struct mark *mark, const struct root_set *roots,
+			       const struct special_table *specials, enum phase phase,
+			       unsigned thread_count)
+{
+	struct marking marking = {
+		.mark = mark, .roots = roots, .specials = specials, .phase = phase
+	};
+	struct error *err;
+
+	work_pool_init(&marking.pool);
+	err = workers_run(thread_count, run_marker, &marking);
+	work_pool_fini(&marking.pool);
+	mark->totals.free_slot_hits += marking.free_slot_hits;
+	return err;
+}
+
+static void note_edges(struct mark *mark)
+{
+	const struct object_index *index = &mark->graph->index;
+
+	for (uint32_t i = 0; i < index->span_count; i++) {
+		const struct graph_row *row = &mark->graph->rows[i];
+		uint32_t first = index->spans[i].first;
+
+		for (uint32_t slot = 0; row->edges && slot < index->spans[i].count; slot++)
+			if (row->ends[slot] != row->ends[slot + 1])
+				mark->words[(first + slot) / 64].has_edges |=
+				    UINT64_C(1) << (first + slot) % 64;
+	}
+}
+
+static const struct span *span_at(const struct mark *mark, uint32_t i)
+{
+	const struct object_index *index = &mark->graph->index;
+
+	return span_table_at(index->table, index->spans[i].number);
+}
+
+/* Live objects so far. */
+static void count_live(const struct mark *mark, uint64_t *ret_objects, uint64_t *ret_bytes)
+{
+	const struct object_index *index = &mark->graph->index;
+	uint64_t objects = 0, bytes = 0;
+
+	for (uint32_t i = 0; i < index->span_count; i++) {
+		struct mark_counts counts =
+		    mark_count(mark, index->spans[i].first, index->spans[i].count);
+
+		objects += counts.live;
+		bytes += counts.live * span_at(mark, i)->elem_size;
+	}
+	*ret_objects = objects;
+	*ret_bytes = bytes;
+}
+
+static void note_finalizable(struct mark *mark, const struct special_table *specials)
+{
+	const struct span_table *table = mark->graph->index.table;
+	struct mark_totals *totals = &mark->totals;
+
+	for (uint32_t i = 0; i < special_table_count(specials); i++) {
+		const struct special *special = special_table_at(specials, i);
+		const struct span *span;
+
+		if (special->kind != SPECIAL_FINALIZER || mark_is_live(mark, special->object) ||
+		    mark_is_finalizable(mark, special->object))
+			continue;
+		span = span_table_span_of(table, special->object);
+		if (!span_slot_allocated(table, span, special->object - span->first_object))
+			continue;
+		bitmap_set(mark->finalizable, special->object);
+		totals->finalizable_objects++;
+		totals->finalizable_bytes += span->elem_size;
+	}
+}
+
+static void count_garbage(struct mark *mark)
+{
+	const struct span_totals *spans = span_table_totals(mark->graph->index.table);
+	struct mark_totals *totals = &mark->totals;
+
+	totals->garbage_objects =
+	    spans->allocated_objects - totals->live_objects - totals->finalizable_objects;
+	totals->garbage_bytes =
+	    spans->allocated_bytes - totals->live_bytes - totals->finalizable_bytes;
+}
+
+static struct error *run_phases(struct mark *mark, const struct root_set *roots,
+				const struct special_table *specials, unsigned thread_count)
+{
+	uint64_t live_bytes[PHASE_COUNT];
+
+	for (enum phase phase = PHASE_EXACT; phase < PHASE_COUNT; phase++) {
+		struct error *err = run_phase(mark, roots, specials, phase, thread_count);
+
+		if (err)
+			return err;
+		count_live(mark, &mark->totals.live_objects, &live_bytes[phase]);
+	}
+	mark->totals.live_bytes = live_bytes[PHASE_SYSTEM_STACK];
+	mark->totals.conservative_only_bytes = mark->totals.live_bytes - live_bytes[PHASE_EXACT];
+	mark->totals.system_stack_only_bytes =
+	    mark->totals.live_bytes - live_bytes[PHASE_CONSERVATIVE];
+	mark->totals.free_slot_hits += root_set_free_slot_hits(roots);
+	return NULL;
+}
+
+static struct error *make_bits(struct mark *mark)
+{
+	uint64_t words = bitmap_words(mark->graph->index.object_end);
+	struct error *err =
+	    pages_init(&mark->word_pages, &mark->budget, words * sizeof(*mark->words));
+
+	if (err)
+		return err;
+	err = pages_init(&mark->finalizable_pages, &mark->budget, words * sizeof(uint64_t));
+	if (err)
+		return err;
+	mark->words = mark->word_pages.data;
+	mark->finalizable = mark->finalizable_pages.data;
+	return NULL;
+}
+
+struct error *mark_run(const struct graph *graph, const struct root_set *roots,
+		       const struct special_table *specials, unsigned thread_count,
+		       struct mark **ret)
+{
+	struct mark *mark scoped(mark_freep) = calloc(1, sizeof(*mark));
+	struct error *err;
+
+	if (!mark)
+		return &error_nomem;
+	mark->graph = graph;
+	err = make_bits(mark);
+	if (err)
+		return error_context(err, "mark bits");
+	note_edges(mark);
+	err = run_phases(mark, roots, specials, workers_clamp(thread_count));
+	if (err)
+		return error_context(err, "marking");
+	note_finalizable(mark, specials);
+	count_garbage(mark);
+	*ret = take(mark);
+	return NULL;
+}
+
+bool mark_is_live(const struct mark *mark, uint32_t object)
+{
+	return mark->words[object / 64].live >> object % 64 & 1;
+}
+
+bool mark_is_finalizable(const struct mark *mark, uint32_t object)
+{
+	return bitmap_get(mark->finalizable, object);
+}
+
+struct mark_counts mark_count(const struct mark *mark, uint32_t first, uint32_t count)
+{
+	struct mark_counts counts = { 0 };
+
+	while (count) {
+		uint32_t shift = first % 64;
+		uint32_t run = 64 - shift < count ? 64 - shift : count;
+		uint64_t wanted = bitmap_low(run) << shift;
+
+		counts.live +=
+		    (uint32_t)__builtin_popcountll(mark->words[first / 64].live & wanted);
+		counts.finalizable +=
+		    (uint32_t)__builtin_popcountll(mark->finalizable[first / 64] & wanted);
+		first += run;
+		count -= run;
+	}
+	return counts;
+}
+
+const struct mark_totals *mark_totals(const struct mark *mark)
+{
+	return &mark->totals;
+}
