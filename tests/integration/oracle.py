@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Go's own collector as the judge: what a scan finds alive right after a collection must be what the
+runtime says is allocated, and objects made unreachable afterwards must be found as garbage.
+
+The fixture allocates nothing between reading the runtime's figures and the scan. What the runtime
+itself may allocate or free in the background meanwhile is BOUND_OBJECTS at most.
+"""
+
+import shutil
+
+import gobuild
+from harness import Daemon, Fixture, build_fixture, check_sums, find_node, need_root
+from procfs import unharmed
+from tap import Skip, Suite, check, check_equal, check_within, note
+
+BOUND_OBJECTS = 16
+BOUND_BYTES = 4096
+GARBAGE_OBJECTS = 12345
+GARBAGE_BYTES = 64  # main.Garbage, its own size class in every version
+FINALIZABLE_OBJECTS = 321
+
+suite = Suite()
+daemon = None
+
+
+def check_live(scan, runtime):
+    heap, trust = scan["heap"], scan["scan"]["trust"]
+    note({**heap, **trust})
+    check_equal(trust["free_slot_hits"], 0, "exact pointers to free slots")
+    check_equal(trust["skipped_stacks"], 0, "skipped stacks")
+    check_equal(trust["skipped_bytes"], 0, "skipped bytes")
+    check_equal(trust["self_check"], "ok", "self check")
+    check_within(heap["live_objects"], runtime["heap_objects"], BOUND_OBJECTS, "live objects")
+    check_within(heap["live_bytes"], runtime["heap_alloc"], BOUND_BYTES, "live bytes")
+    check(heap["garbage_bytes"] <= runtime["heap_alloc"] / 1000,
+          f"garbage right after a collection: {heap['garbage_bytes']}")
+    check_equal(heap["finalizable_objects"], 0, "finalizable right after a collection")
+
+
+def check_tree(scan, runtime):
+    tree = scan["memory"]
+    check_sums(tree)
+    check_equal(find_node(tree, "live")["bytes"], scan["heap"]["live_bytes"], "live of the tree")
+    check_equal(find_node(tree, "in_use_spans")["bytes"], runtime["heap_inuse"], "spans in use")
+
+
+def check_unreachable(target):
+    """Makes objects unreachable and looks for exactly them."""
+    before = daemon.scan(target.pid)["heap"]
+    target.command(f"garbage {GARBAGE_OBJECTS}")
+    after = daemon.scan(target.pid)["heap"]
+    check_equal(after["garbage_objects"] - before["garbage_objects"], GARBAGE_OBJECTS,
+                "growth of garbage objects")
+    check_equal(after["garbage_bytes"] - before["garbage_bytes"], GARBAGE_OBJECTS * GARBAGE_BYTES,
+                "growth of garbage bytes")
+    check_equal(after["live_objects"], before["live_objects"], "live objects")
+    target.command(f"finalizable {FINALIZABLE_OBJECTS}")
+    last = daemon.scan(target.pid)["heap"]
+    check_equal(last["finalizable_objects"], FINALIZABLE_OBJECTS, "finalizable objects")
+    check_equal(last["garbage_objects"], after["garbage_objects"], "garbage objects")
+
+
+def judge(version, experiment, wrapper=()):
+    program = build_fixture("oracle", version, experiment)
+    with Fixture([program], wrapper) as target, unharmed(target.pid):
+        for mode in ("fork", "stop"):
+            scan = daemon.scan(target.pid, mode=mode)
+            check_equal(scan["scan"]["mode"], mode, "mode")
+            check(scan["go_version"].startswith(f"go{version}"), scan["go_version"])
+            check_live(scan, target.hello)
+            check_tree(scan, target.hello)
+        check_unreachable(target)
+
+
+def add_test(version, experiment):
+    name = gobuild.variant_name(version, experiment)
+
+    @suite.test(f"{name}: live is what the runtime counts, garbage is what was dropped")
+    def _():
+        judge(version, experiment)
+
+
+for variant in gobuild.VARIANTS:
+    add_test(*variant)
+
+
+@suite.test("the same in a pid namespace, as its pid 1")
+def _():
+    need_root()
+    if not shutil.which("unshare"):
+        raise Skip("unshare is not installed")
+    for version in ("1.15", "1.26"):
+        judge(version, "", ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child"))
+
+
+with Daemon() as daemon:
+    suite.run()
