@@ -114,10 +114,10 @@ def locked(path):
         yield
 
 
-def build(fixture, version, experiment="", flags=(), env=None):
+def build(fixture, version, experiment="", flags=(), env=None, root=FIXTURES):
     """The path of the fixture as an executable of that version; builds it when it is not there."""
     extra = env or {}
-    sources = sorted(path for path in (FIXTURES / fixture).iterdir()
+    sources = sorted(path for path in (root / fixture).iterdir()
                      if path.suffix in (".go", ".c", ".h", ".s"))
     environment = go_environment(version, experiment, extra)
     toolchain = (goroot(version) / "VERSION").read_text()
