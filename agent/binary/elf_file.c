@@ -388,16 +388,31 @@ const struct elf_segment *elf_file_segment(const struct elf_file *file, uint32_t
 	return &file->segments[index];
 }
 
+/* Bytes of a segment behind those in the file are 0, as .bss is. */
+static struct error *read_segment(const struct elf_file *file, const struct elf_segment *segment,
+				  uint64_t skip, uint8_t *out, size_t size)
+{
+	uint64_t in_file = skip < segment->file_size ? segment->file_size - skip : 0;
+	size_t copied = size < in_file ? size : in_file;
+
+	memset(out + copied, 0, size - copied);
+	if (!copied)
+		return NULL;
+	if (skip > UINT64_MAX - segment->offset)
+		return error_new(ERROR_FORMAT, "a segment at 0x%" PRIx64 " of the file",
+				 segment->offset);
+	return elf_file_read_at(file, segment->offset + skip, out, copied);
+}
+
 struct error *elf_file_read_addr(const struct elf_file *file, taddr addr, void *buf, size_t size)
 {
 	for (uint32_t i = 0; i < file->segment_count; i++) {
 		const struct elf_segment *segment = &file->segments[i];
 		uint64_t skip = addr - segment->addr;
 
-		if (addr < segment->addr || skip > segment->file_size ||
-		    size > segment->file_size - skip || skip > UINT64_MAX - segment->offset)
-			continue;
-		return elf_file_read_at(file, segment->offset + skip, buf, size);
+		if (addr >= segment->addr && skip <= segment->memory_size &&
+		    size <= segment->memory_size - skip)
+			return read_segment(file, segment, skip, buf, size);
 	}
 	return error_new(ERROR_FAULT, "0x%" PRIx64 ": not in the file", addr);
 }

@@ -72,9 +72,19 @@ must_check struct error *elf_file_read_at(const struct elf_file *file, uint64_t 
 uint32_t elf_file_segment_count(const struct elf_file *file);
 const struct elf_segment *elf_file_segment(const struct elf_file *file, uint32_t index);
 
-/* Fills all of buf from link-time address addr as the file has it; ERROR_FAULT outside of it. */
+/* Fills all of buf from link-time address addr as it is at the start; ERROR_FAULT outside. */
 must_check struct error *elf_file_read_addr(const struct elf_file *file, taddr addr, void *buf,
 					    size_t size);
+
+/*
+ * Gives pointers in bytes that lie at addr the link-time values that the loader would add the load
+ * bias to: external linkers leave them 0 in a PIE and keep the values in relocations.
+ */
+must_check struct error *elf_file_relocate(const struct elf_file *file, taddr addr, void *bytes,
+					   size_t size);
+
+/* A pointer at a link-time address, as the loader would see it. */
+must_check struct error *elf_file_read_pointer(const struct elf_file *file, taddr addr, taddr *ret);
 
 bool elf_file_is_pie(const struct elf_file *file);
 taddr elf_file_entry(const struct elf_file *file);
