@@ -278,11 +278,6 @@ const struct span *span_table_span_of(const struct span_table *table, uint32_t o
 	return &table->spans[low];
 }
 
-taddr span_object_addr(const struct span *span, uint32_t object)
-{
-	return span->base + (object - span->first_object) * span->elem_size;
-}
-
 static enum fake_slot slot_state(const struct span_table *table, const struct span *span,
 				 uint32_t slot)
 {
