@@ -63,4 +63,31 @@ static inline void bitmap_or_range(uint64_t *to, uint64_t to_index, const uint64
 	}
 }
 
+static inline void bitmap_clear_range(uint64_t *bits, uint64_t index, uint64_t count)
+{
+	while (count) {
+		unsigned shift = index % BITMAP_WORD_BITS;
+		uint64_t part = BITMAP_WORD_BITS - shift < count ? BITMAP_WORD_BITS - shift : count;
+
+		bits[index / BITMAP_WORD_BITS] &= ~(bitmap_low_mask(part) << shift);
+		index += part;
+		count -= part;
+	}
+}
+
+/*
+ * Repeats the period bits from start on until total bits from there are filled. The bits after the
+ * first period must be clear.
+ */
+static inline void bitmap_repeat(uint64_t *bits, uint64_t start, uint64_t period, uint64_t total)
+{
+	for (uint64_t done = period; done < total;) {
+		uint64_t part = done < total - done ? done : total - done;
+
+		/* Whole periods, so that what was repeated already can be the pattern. */
+		bitmap_or_range(bits, start + done, bits, start, part);
+		done += part;
+	}
+}
+
 #endif

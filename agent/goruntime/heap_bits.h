@@ -4,7 +4,8 @@
  * span, a type in front of the object, the span's large type (since go1.22), and the type masks,
  * GC programs and on-demand masks behind those. Which one a target uses is told by its layout.
  *
- * A reader caches what it met and serves one thread; make one for each.
+ * A reader caches what it met and serves one thread; make one for each. Several may share one
+ * memory: it is read past its cache.
  */
 #ifndef AGENT_GORUNTIME_HEAP_BITS_H
 #define AGENT_GORUNTIME_HEAP_BITS_H
