@@ -1,0 +1,200 @@
+/*
+ * A file is a header (magic, version, checksum and size of the rest), then the key and the
+ * layout. The checksum guards against damage; against malice nothing is needed, since
+ * whoever reads the content checks it as it would check the executable's.
+ */
+#include "agent/binary/index.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <zlib.h>
+
+#include "proto/base/bytes.h"
+#include "proto/base/cursor.h"
+
+enum {
+	FORMAT_VERSION = 1, /* raise it when the meaning of the content changes */
+	HEADER_SIZE = 24,   /* magic, version, checksum, size */
+	CHECKSUM_OFFSET = 12,
+	SIZE_OFFSET = 16,
+};
+
+static const uint8_t magic[8] = "goheapix";
+
+static int64_t nanoseconds(const struct timespec *time)
+{
+	return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
+}
+
+struct error *index_key_read(int fd, struct index_key *ret)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return error_system(errno, "executable");
+	if (!S_ISREG(st.st_mode))
+		return error_new(ERROR_NOT_GO, "the executable is not a regular file");
+	*ret = (struct index_key){
+		.device = st.st_dev,
+		.inode = st.st_ino,
+		.size = (uint64_t)st.st_size,
+		.mtime_ns = nanoseconds(&st.st_mtim),
+		.ctime_ns = nanoseconds(&st.st_ctim),
+	};
+	return NULL;
+}
+
+void index_key_set_build_id(struct index_key *key, const struct elf_file *file)
+{
+	size_t size;
+	const uint8_t *gnu = elf_file_build_id(file, &size);
+	const char *go = elf_file_go_build_id(file);
+
+	memset(key->build_id, 0, sizeof(key->build_id));
+	key->build_id_size = (uint32_t)(size ? size : strlen(go));
+	memcpy(key->build_id, size ? gnu : (const uint8_t *)go, key->build_id_size);
+}
+
+void index_file_name(const struct index_key *key, char ret[INDEX_NAME_SIZE])
+{
+	snprintf(ret, INDEX_NAME_SIZE,
+		 "%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 ".index", key->device,
+		 key->inode, key->size, (uint64_t)key->mtime_ns, (uint64_t)key->ctime_ns);
+}
+
+static struct error *put_u64(struct bytes *out, uint64_t value)
+{
+	uint8_t *p;
+	struct error *err = bytes_extend(out, sizeof(value), &p);
+
+	if (!err)
+		store_u64le(p, value);
+	return err;
+}
+
+static struct error *put_blob(struct bytes *out, const void *data, size_t size)
+{
+	struct error *err = put_u64(out, size);
+
+	return err ? err : bytes_append(out, data, size);
+}
+
+static struct error *put_key(struct bytes *out, const struct index_key *key)
+{
+	const uint64_t numbers[] = { key->device, key->inode, key->size, (uint64_t)key->mtime_ns,
+				     (uint64_t)key->ctime_ns };
+	struct error *err = NULL;
+
+	for (size_t i = 0; !err && i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		err = put_u64(out, numbers[i]);
+	return err ? err : put_blob(out, key->build_id, key->build_id_size);
+}
+
+static uint32_t checksum_of(const uint8_t *bytes, size_t size)
+{
+	return (uint32_t)crc32_z(crc32_z(0, NULL, 0), bytes, size);
+}
+
+struct error *index_encode(const struct index_key *key, const struct bytes *layout,
+			   struct bytes *out)
+{
+	size_t start = out->size;
+	uint8_t *header;
+	struct error *err = bytes_extend(out, HEADER_SIZE, &header);
+
+	if (!err)
+		err = put_key(out, key);
+	if (!err)
+		err = put_blob(out, layout->data, layout->size);
+	if (err)
+		return error_context(err, "index");
+	header = out->data + start;
+	memcpy(header, magic, sizeof(magic));
+	store_u32le(header + sizeof(magic), FORMAT_VERSION);
+	store_u64le(header + SIZE_OFFSET, out->size - start - HEADER_SIZE);
+	store_u32le(header + CHECKSUM_OFFSET,
+		    checksum_of(header + SIZE_OFFSET, out->size - start - SIZE_OFFSET));
+	return NULL;
+}
+
+static struct error *take_blob(struct cursor *c, size_t limit, const uint8_t **ret,
+			       size_t *ret_size)
+{
+	uint64_t size;
+	struct error *err = cursor_u64le(c, &size);
+
+	if (err)
+		return err;
+	if (size > limit)
+		return error_new(ERROR_FORMAT, "index: %" PRIu64 " bytes in one piece", size);
+	err = cursor_take(c, size, ret);
+	if (!err)
+		*ret_size = size;
+	return err;
+}
+
+static struct error *check_header(struct cursor *c)
+{
+	const uint8_t *header;
+	struct error *err = cursor_take(c, HEADER_SIZE, &header);
+
+	if (err)
+		return err;
+	if (memcmp(header, magic, sizeof(magic)) != 0 ||
+	    load_u32le(header + sizeof(magic)) != FORMAT_VERSION)
+		return error_new(ERROR_FORMAT, "index: of another program or version");
+	if (load_u64le(header + SIZE_OFFSET) != cursor_left(c) ||
+	    load_u32le(header + CHECKSUM_OFFSET) !=
+		checksum_of(header + SIZE_OFFSET, cursor_left(c) + HEADER_SIZE - SIZE_OFFSET))
+		return error_new(ERROR_FORMAT, "index: damaged");
+	return NULL;
+}
+
+static struct error *check_key(struct cursor *c, const struct index_key *expected)
+{
+	struct index_key key = { 0 };
+	uint64_t numbers[5];
+	const uint8_t *build_id;
+	size_t size;
+	struct error *err = NULL;
+
+	for (int i = 0; !err && i < 5; i++)
+		err = cursor_u64le(c, &numbers[i]);
+	if (!err)
+		err = take_blob(c, sizeof(key.build_id), &build_id, &size);
+	if (err)
+		return err;
+	if (numbers[0] != expected->device || numbers[1] != expected->inode ||
+	    numbers[2] != expected->size || numbers[3] != (uint64_t)expected->mtime_ns ||
+	    numbers[4] != (uint64_t)expected->ctime_ns || size != expected->build_id_size ||
+	    memcmp(build_id, expected->build_id, size) != 0)
+		return error_new(ERROR_FORMAT, "index: of another executable");
+	return NULL;
+}
+
+struct error *index_decode(const void *bytes, size_t size, const struct index_key *key,
+			   const uint8_t **ret_layout, size_t *ret_layout_size)
+{
+	const uint8_t *layout;
+	size_t layout_size;
+	struct cursor c;
+	struct error *err;
+
+	cursor_init(&c, "index", bytes, size);
+	err = check_header(&c);
+	if (!err)
+		err = check_key(&c, key);
+	if (!err)
+		err = take_blob(&c, INDEX_SIZE_MAX, &layout, &layout_size);
+	if (err)
+		return err;
+	if (cursor_left(&c))
+		return error_new(ERROR_FORMAT, "index: %zu bytes too many", cursor_left(&c));
+	*ret_layout = layout;
+	*ret_layout_size = layout_size;
+	return NULL;
+}
