@@ -27,40 +27,32 @@ void graph_free(struct graph *graph)
 	pages_fini(&graph->present_pages);
 	pages_fini(&graph->ends_pages);
 	pages_fini(&graph->row_pages);
-	object_index_fini(&graph->index);
 	free(graph);
 }
 
-static const struct span *span_at(const struct graph *graph, uint32_t i)
-{
-	return span_table_at(graph->index.table, graph->index.spans[i].number);
-}
-
-/* Objects and the words of one object are numbered in 32 bits. */
+/* The words of one object are numbered in 32 bits; objects are, by the span table. */
 static struct error *count_ends(const struct graph *graph, uint64_t *ret)
 {
-	uint64_t objects = 1, ends = 0;
+	uint64_t ends = 0;
 
-	for (uint32_t i = 0; i < graph->index.span_count; i++) {
-		const struct indexed_span *span = &graph->index.spans[i];
+	for (uint32_t i = 0; i < span_table_count(graph->spans); i++) {
+		const struct span *span = span_table_at(graph->spans, i);
 
-		objects += span->count;
-		if (span->size / 8 > UINT32_MAX)
+		if (!span->elem_count || span->noscan)
+			continue;
+		if (span->page_count * GO_PAGE_SIZE / 8 > UINT32_MAX)
 			return error_new(ERROR_LIMIT, "an object of %" PRIu64 " GiB",
-					 span->size >> 30);
-		if (!span_at(graph, i)->noscan)
-			ends += span->count + UINT64_C(1);
+					 span->page_count * GO_PAGE_SIZE >> 30);
+		ends += span->elem_count + UINT64_C(1);
 	}
-	if (objects > UINT32_MAX)
-		return error_new(ERROR_LIMIT, "the heap has more than 2^32 - 2 object slots");
 	*ret = ends;
 	return NULL;
 }
 
 static struct error *make_rows(struct graph *graph)
 {
-	uint64_t span_count = graph->index.span_count, end_count;
-	uint32_t *ends;
+	uint32_t span_count = span_table_count(graph->spans), *ends;
+	uint64_t end_count;
 	struct error *err = count_ends(graph, &end_count);
 
 	if (err)
@@ -75,43 +67,40 @@ static struct error *make_rows(struct graph *graph)
 	graph->rows = graph->row_pages.data;
 	ends = graph->ends_pages.data;
 	for (uint32_t i = 0; i < span_count; i++) {
-		if (span_at(graph, i)->noscan)
+		const struct span *span = span_table_at(graph->spans, i);
+
+		if (!span->elem_count || span->noscan)
 			continue;
 		graph->rows[i].ends = ends;
-		ends += graph->index.spans[i].count + UINT64_C(1);
+		ends += span->elem_count + UINT64_C(1);
 	}
 	return NULL;
 }
 
+/* The span table keeps its bits by span and slot; looking up an edge wants them by object. */
 static struct error *note_present(struct graph *graph)
 {
-	const struct span_table *table = graph->index.table;
-	uint64_t words = bitmap_words(graph->index.object_end);
+	uint64_t words = bitmap_words(graph->lookup->object_end);
 	struct error *err =
 	    pages_init(&graph->present_pages, &graph->budget, words * sizeof(uint64_t));
 
 	if (err)
 		return err;
 	graph->present = graph->present_pages.data;
-	for (uint32_t i = 0; i < graph->index.span_count; i++) {
-		const struct span *span = span_at(graph, i);
+	for (uint32_t i = 0; i < span_table_count(graph->spans); i++) {
+		const struct span *span = span_table_at(graph->spans, i);
 
-		for (uint32_t slot = 0; slot < span->elem_count; slot++)
-			if (span_slot_present(table, span, slot))
-				bitmap_set(graph->present, span->first_object + slot);
+		bitmap_or_range(graph->present, span->first_object, graph->lookup->present,
+				span->bits, span->elem_count);
 	}
 	return NULL;
 }
 
 static struct error *read_graph(struct graph *graph, struct memory *memory,
-				const struct layout *layout, const struct span_table *spans,
-				unsigned thread_count)
+				const struct layout *layout, unsigned thread_count)
 {
-	struct error *err = object_index_init(&graph->index, &graph->budget, spans);
+	struct error *err = make_rows(graph);
 
-	if (err)
-		return err;
-	err = make_rows(graph);
 	if (err)
 		return err;
 	err = note_present(graph);
@@ -130,7 +119,9 @@ struct error *graph_read(struct memory *memory, const struct layout *layout,
 	if (!graph)
 		return &error_nomem;
 	graph->budget.limit = memory_limit;
-	err = read_graph(graph, memory, layout, spans, thread_count);
+	graph->spans = spans;
+	graph->lookup = span_table_lookup(spans);
+	err = read_graph(graph, memory, layout, thread_count);
 	if (err)
 		return error_context(err, "object graph");
 	*ret = take(graph);
@@ -139,9 +130,9 @@ struct error *graph_read(struct memory *memory, const struct layout *layout,
 
 const uint32_t *graph_edges(const struct graph *graph, uint32_t object, uint32_t *ret_count)
 {
-	uint32_t i = object_index_span_of(&graph->index, object);
+	uint32_t i = span_lookup_span_of(graph->lookup, object);
 	const struct graph_row *row = &graph->rows[i];
-	uint32_t slot = object - graph->index.spans[i].first;
+	uint32_t slot = object - graph->lookup->first_objects[i];
 
 	if (!row->edges) {
 		*ret_count = 0;
@@ -153,7 +144,7 @@ const uint32_t *graph_edges(const struct graph *graph, uint32_t object, uint32_t
 
 const struct span_table *graph_spans(const struct graph *graph)
 {
-	return graph->index.table;
+	return graph->spans;
 }
 
 const struct graph_totals *graph_totals(const struct graph *graph)

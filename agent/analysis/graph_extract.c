@@ -21,7 +21,7 @@ enum {
 	READ_SIZE = 512 << 10,
 	SPANS_AT_ONCE = 256,
 	BATCH_SIZE = 1024,
-	RUN_ALIGNMENT = 512, /* of heap_bits_read */
+	RUN_SIZE = 512, /* heap_bits_read takes multiples of it */
 };
 
 struct extraction {
@@ -50,10 +50,11 @@ struct extractor {
 	uint64_t slot_words, next_slot_word;
 	bool slot_present;
 
-	/* Pointer words on their way: value, position in the span, then what they lead to. */
+	/* Pointer words on their way: value, position in the span, page entry, then object. */
 	uint32_t batched;
 	taddr values[BATCH_SIZE];
 	uint64_t positions[BATCH_SIZE];
+	const uint32_t *pages[BATCH_SIZE];
 	uint32_t targets[BATCH_SIZE];
 };
 
@@ -82,35 +83,34 @@ static struct error *skip_unless_fatal(struct extractor *x, uint64_t size, struc
 }
 
 /*
- * May the words of a slot be taken for an object's? Condemned objects keep theirs (a finalizer may
- * revive them). A slot just handed out by the allocator holds its predecessor's words until it is
- * initialised; those are told by freeIndexForScan (runtime/malloc.go, mallocgc).
+ * The slots of a span whose words may be taken for an object's, as bits. Condemned objects keep
+ * theirs (a finalizer may revive them). A slot just handed out by the allocator holds its
+ * predecessor's words until it is initialised; freeIndexForScan tells (runtime/malloc.go,
+ * mallocgc).
  */
-static bool slot_is_source(const struct span_table *table, const struct span *span, uint32_t slot)
+static const uint64_t *source_bits(const struct extractor *x, const struct span *span)
 {
-	if (span->sweep == SPAN_UNSWEPT)
-		return span_slot_allocated(table, span, slot);
-	return span_slot_conservative(table, span, slot);
-}
+	const struct span_lookup *lookup = x->graph->lookup;
 
-static bool all_slots_are_sources(const struct span *span)
-{
-	return span->sweep == SPAN_SWEPT && span->free_index_for_scan >= span->elem_count;
+	return span->sweep == SPAN_UNSWEPT ? lookup->allocated : lookup->conservative;
 }
 
 /* Takes the bits of what is no object out of the mask of a whole span. */
 static void clear_free_slots(const struct extractor *x, const struct span *span, uint64_t *mask)
 {
-	const struct span_table *table = x->graph->index.table;
-	uint64_t slot_words = span->elem_size / 8;
+	const uint64_t *sources = source_bits(x, span);
+	uint64_t slot_words = span->elem_size / 8, slots_end = span->elem_count * slot_words;
 
-	bitmap_clear_range(mask, span->elem_count * slot_words,
-			   span->page_count * GO_PAGE_SIZE / 8);
-	if (all_slots_are_sources(span))
-		return;
-	for (uint32_t slot = 0; slot < span->elem_count; slot++)
-		if (!slot_is_source(table, span, slot))
-			bitmap_clear_range(mask, slot * slot_words, (slot + 1) * slot_words);
+	bitmap_clear_range(mask, slots_end, span->page_count * GO_PAGE_SIZE / 8 - slots_end);
+	for (uint32_t slot = 0; slot < span->elem_count; slot += 64) {
+		unsigned count = span->elem_count - slot < 64 ? span->elem_count - slot : 64;
+		uint64_t none = ~bitmap_load(sources, span->bits + slot, count);
+
+		for (none &= bitmap_low_mask(count); none; none &= none - 1)
+			bitmap_clear_range(mask,
+					   (slot + (uint32_t)__builtin_ctzll(none)) * slot_words,
+					   slot_words);
+	}
 }
 
 static void enter_slot(struct extractor *x, uint32_t slot)
@@ -142,22 +142,18 @@ static void close_slots_before(struct extractor *x, uint64_t position)
 
 static void resolve_pages(struct extractor *x)
 {
-	const struct object_index *index = &x->graph->index;
-
 	for (uint32_t i = 0; i < x->batched; i++) {
-		uint32_t page_span = *object_index_page(index, x->values[i]);
-
-		__builtin_prefetch(&index->spans[page_span ? page_span - 1 : 0]);
-		x->targets[i] = page_span;
+		x->targets[i] = *x->pages[i];
+		__builtin_prefetch(&x->graph->lookup->slots[x->targets[i]]);
 	}
 }
 
 static void resolve_objects(struct extractor *x)
 {
-	const struct object_index *index = &x->graph->index;
+	const struct span_slots *slots = x->graph->lookup->slots;
 
 	for (uint32_t i = 0; i < x->batched; i++) {
-		x->targets[i] = object_index_in_page(index, x->targets[i], x->values[i]);
+		x->targets[i] = span_slots_object(&slots[x->targets[i]], x->values[i]);
 		__builtin_prefetch(&x->graph->present[x->targets[i] / 64]);
 	}
 }
@@ -208,16 +204,18 @@ static struct error *flush(struct extractor *x)
 static struct error *gather(struct extractor *x, const uint64_t *words, uint64_t word_count,
 			    uint64_t position)
 {
-	const struct object_index *index = &x->graph->index;
+	const struct span_lookup *lookup = x->graph->lookup;
 	struct error *err;
 
 	for (uint64_t w = 0; w < word_count / 64; w++) {
 		for (uint64_t bits = x->mask[w]; bits; bits &= bits - 1) {
 			uint64_t at = w * 64 + (uint64_t)__builtin_ctzll(bits);
+			const uint32_t *page = span_lookup_page(lookup, words[at]);
 
-			if (!object_index_near(index, words[at]))
+			if (!page)
 				continue;
-			__builtin_prefetch(object_index_page(index, words[at]));
+			__builtin_prefetch(page);
+			x->pages[x->batched] = page;
 			x->values[x->batched] = words[at];
 			x->positions[x->batched++] = position + at;
 		}
@@ -247,8 +245,7 @@ static struct error *end_span(struct extractor *x, struct graph_row *row)
 static struct error *extract_small(struct extractor *x, uint32_t i, const uint64_t *words)
 {
 	struct graph_row *row = &x->job->graph->rows[i];
-	const struct span *span =
-	    span_table_at(x->graph->index.table, x->graph->index.spans[i].number);
+	const struct span *span = span_table_at(x->graph->spans, i);
 	uint32_t word_count = (uint32_t)(span->page_count * GO_PAGE_SIZE / 8);
 	struct error *err = heap_bits_read(x->bits, span, 0, words, word_count, x->mask);
 
@@ -279,12 +276,11 @@ static struct error *extract_run(struct extractor *x, uint64_t offset, uint64_t 
 static struct error *extract_large(struct extractor *x, uint32_t i)
 {
 	struct graph_row *row = &x->job->graph->rows[i];
-	const struct indexed_span *indexed = &x->graph->index.spans[i];
-	const struct span *span = span_table_at(x->graph->index.table, indexed->number);
-	uint64_t size = (indexed->size + RUN_ALIGNMENT - 1) & ~(uint64_t)(RUN_ALIGNMENT - 1);
+	const struct span *span = span_table_at(x->graph->spans, i);
+	uint64_t size = (span->limit - span->base + RUN_SIZE - 1) & ~(uint64_t)(RUN_SIZE - 1);
 	struct error *err;
 
-	if (!slot_is_source(x->graph->index.table, span, 0))
+	if (!span_lookup_bit(source_bits(x, span), span, 0))
 		return NULL;
 	begin_span(x, span, row->ends);
 	for (uint64_t offset = 0; offset < size; offset += READ_SIZE) {
@@ -297,23 +293,28 @@ static struct error *extract_large(struct extractor *x, uint32_t i)
 	return end_span(x, row);
 }
 
+/* runtime/mheap.go, spanClass: size class 0 is that of large objects. */
 static bool is_large(const struct span *span)
 {
-	return span->span_class >> 1 == 0 || span->page_count * GO_PAGE_SIZE > READ_SIZE;
+	return span->span_class >> 1 == 0;
+}
+
+static bool has_pointers(const struct span *span)
+{
+	return span->elem_count && !span->noscan;
 }
 
 /* Spans from i on, before end, that lie side by side and fit the buffer; returns their end. */
 static uint32_t find_run(const struct extractor *x, uint32_t i, uint32_t end, uint64_t *ret_size)
 {
-	const struct object_index *index = &x->graph->index;
-	taddr start = index->spans[i].base;
+	taddr start = span_table_at(x->graph->spans, i)->base;
 	uint64_t size = 0;
 
 	for (; i < end; i++) {
-		const struct span *span = span_table_at(index->table, index->spans[i].number);
+		const struct span *span = span_table_at(x->graph->spans, i);
 		uint64_t bytes = span->page_count * GO_PAGE_SIZE;
 
-		if (span->noscan || is_large(span) || span->base != start + size ||
+		if (!has_pointers(span) || is_large(span) || span->base != start + size ||
 		    size + bytes > READ_SIZE)
 			break;
 		size += bytes;
@@ -322,41 +323,53 @@ static uint32_t find_run(const struct extractor *x, uint32_t i, uint32_t end, ui
 	return i;
 }
 
-/* Spans [i, end), side by side and read in one go; one by one if that fails. */
+static struct error *extract_each(struct extractor *x, uint32_t i, uint32_t end)
+{
+	struct error *err = NULL;
+
+	for (; i < end && !err; i++) {
+		const struct span *span = span_table_at(x->graph->spans, i);
+		uint64_t size = span->page_count * GO_PAGE_SIZE;
+
+		err = memory_read_bulk(x->job->memory, span->base, x->words, size);
+		if (err)
+			err = skip_unless_fatal(x, size, err);
+		else
+			err = extract_small(x, i, x->words);
+	}
+	return err;
+}
+
+/* Spans [i, end), side by side, read in one go; one by one if that fails. */
 static struct error *extract_small_run(struct extractor *x, uint32_t i, uint32_t end, uint64_t size)
 {
-	const struct indexed_span *spans = x->graph->index.spans;
-	taddr start = spans[i].base;
+	taddr start = span_table_at(x->graph->spans, i)->base;
 	struct error *err = memory_read_bulk(x->job->memory, start, x->words, size);
 
-	if (err && end - i > 1 && !is_fatal(err)) {
-		error_free(err);
-		for (err = NULL; i < end && !err; i++) {
-			const struct span *span =
-			    span_table_at(x->graph->index.table, spans[i].number);
-
-			err = extract_small_run(x, i, i + 1, span->page_count * GO_PAGE_SIZE);
-		}
+	if (err && is_fatal(err))
 		return err;
+	if (err) {
+		error_free(err);
+		return extract_each(x, i, end);
 	}
-	if (err)
-		return skip_unless_fatal(x, size, err);
-	for (; i < end && !err; i++)
-		err = extract_small(x, i, x->words + (spans[i].base - start) / 8);
+	for (; i < end && !err; i++) {
+		taddr base = span_table_at(x->graph->spans, i)->base;
+
+		err = extract_small(x, i, x->words + (base - start) / 8);
+	}
 	return err;
 }
 
 static struct error *extract_range(struct extractor *x, uint32_t i, uint32_t end)
 {
-	const struct object_index *index = &x->graph->index;
 	struct error *err = NULL;
 
 	while (i < end && !err) {
-		const struct span *span = span_table_at(index->table, index->spans[i].number);
+		const struct span *span = span_table_at(x->graph->spans, i);
 		uint64_t size;
 		uint32_t run_end;
 
-		if (span->noscan) {
+		if (!has_pointers(span)) {
 			i++;
 		} else if (is_large(span)) {
 			err = extract_large(x, i++);
@@ -372,7 +385,7 @@ static struct error *extract_range(struct extractor *x, uint32_t i, uint32_t end
 static struct error *extract(struct extractor *x)
 {
 	struct extraction *job = x->job;
-	uint32_t span_count = job->graph->index.span_count;
+	uint32_t span_count = span_table_count(job->graph->spans);
 	struct error *err;
 
 	while (!atomic_load(&job->failed)) {
@@ -401,7 +414,7 @@ static struct error *run_extractor(void *arg, unsigned i)
 	x->mask = malloc(READ_SIZE / 64);
 	if (!x->words || !x->mask)
 		return &error_nomem;
-	err = heap_bits_new(job->memory, job->layout, job->graph->index.table, &x->bits);
+	err = heap_bits_new(job->memory, job->layout, job->graph->spans, &x->bits);
 	if (err)
 		return err;
 	err = extract(x);

@@ -6,10 +6,9 @@
 
 #include <stdint.h>
 
-#include "agent/analysis/bitmap.h"
 #include "agent/analysis/graph.h"
-#include "agent/analysis/object_index.h"
 #include "agent/analysis/pages.h"
+#include "agent/goruntime/span_lookup.h"
 
 struct layout;
 struct memory;
@@ -25,9 +24,10 @@ struct graph_row {
 
 struct graph {
 	struct budget budget;
-	struct object_index index;
-	struct graph_row *rows; /* by position in index.spans */
-	uint64_t *present;      /* by object: exact pointers may lead there */
+	const struct span_table *spans;
+	const struct span_lookup *lookup; /* of spans */
+	struct graph_row *rows;           /* by span */
+	uint64_t *present;                /* by object: exact pointers may lead there */
 	struct pages row_pages, ends_pages, present_pages;
 	struct edge_chunk *chunks;
 	struct graph_totals totals;

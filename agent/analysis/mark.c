@@ -109,11 +109,11 @@ static struct error *visit_edges(struct marker *m, const struct graph_row *row, 
 
 static void enqueue(struct marker *m, uint32_t object)
 {
-	uint32_t span = object_index_span_of(&m->graph->index, object);
+	uint32_t span = span_lookup_span_of(m->graph->lookup, object);
 	struct queued *last = &m->queue[(m->head + m->length) % QUEUE_SIZE];
 
 	last->row = &m->graph->rows[span];
-	last->slot = object - m->graph->index.spans[span].first;
+	last->slot = object - m->graph->lookup->first_objects[span];
 	__builtin_prefetch(&last->row->ends[last->slot]);
 	m->length++;
 	if (m->length > QUEUE_HALF) {
@@ -259,38 +259,33 @@ static struct error *run_phase(struct mark *mark, const struct root_set *roots,
 
 static void note_edges(struct mark *mark)
 {
-	const struct object_index *index = &mark->graph->index;
+	const struct span_table *spans = mark->graph->spans;
 
-	for (uint32_t i = 0; i < index->span_count; i++) {
+	for (uint32_t i = 0; i < span_table_count(spans); i++) {
 		const struct graph_row *row = &mark->graph->rows[i];
-		uint32_t first = index->spans[i].first;
+		const struct span *span = span_table_at(spans, i);
 
-		for (uint32_t slot = 0; row->edges && slot < index->spans[i].count; slot++)
+		for (uint32_t slot = 0; row->edges && slot < span->elem_count; slot++) {
+			uint32_t object = span->first_object + slot;
+
 			if (row->ends[slot] != row->ends[slot + 1])
-				mark->words[(first + slot) / 64].has_edges |=
-				    UINT64_C(1) << (first + slot) % 64;
+				mark->words[object / 64].has_edges |= UINT64_C(1) << object % 64;
+		}
 	}
-}
-
-static const struct span *span_at(const struct mark *mark, uint32_t i)
-{
-	const struct object_index *index = &mark->graph->index;
-
-	return span_table_at(index->table, index->spans[i].number);
 }
 
 /* Live objects so far. */
 static void count_live(const struct mark *mark, uint64_t *ret_objects, uint64_t *ret_bytes)
 {
-	const struct object_index *index = &mark->graph->index;
+	const struct span_table *spans = mark->graph->spans;
 	uint64_t objects = 0, bytes = 0;
 
-	for (uint32_t i = 0; i < index->span_count; i++) {
-		struct mark_counts counts =
-		    mark_count(mark, index->spans[i].first, index->spans[i].count);
+	for (uint32_t i = 0; i < span_table_count(spans); i++) {
+		const struct span *span = span_table_at(spans, i);
+		struct mark_counts counts = mark_count(mark, span->first_object, span->elem_count);
 
 		objects += counts.live;
-		bytes += counts.live * span_at(mark, i)->elem_size;
+		bytes += counts.live * span->elem_size;
 	}
 	*ret_objects = objects;
 	*ret_bytes = bytes;
@@ -298,7 +293,7 @@ static void count_live(const struct mark *mark, uint64_t *ret_objects, uint64_t 
 
 static void note_finalizable(struct mark *mark, const struct special_table *specials)
 {
-	const struct span_table *table = mark->graph->index.table;
+	const struct span_table *table = mark->graph->spans;
 	struct mark_totals *totals = &mark->totals;
 
 	for (uint32_t i = 0; i < special_table_count(specials); i++) {
@@ -319,7 +314,7 @@ static void note_finalizable(struct mark *mark, const struct special_table *spec
 
 static void count_garbage(struct mark *mark)
 {
-	const struct span_totals *spans = span_table_totals(mark->graph->index.table);
+	const struct span_totals *spans = span_table_totals(mark->graph->spans);
 	struct mark_totals *totals = &mark->totals;
 
 	totals->garbage_objects =
@@ -350,7 +345,7 @@ static struct error *run_phases(struct mark *mark, const struct root_set *roots,
 
 static struct error *make_bits(struct mark *mark)
 {
-	uint64_t words = bitmap_words(mark->graph->index.object_end);
+	uint64_t words = bitmap_words(mark->graph->lookup->object_end);
 	struct error *err =
 	    pages_init(&mark->word_pages, &mark->budget, words * sizeof(*mark->words));
 
@@ -404,7 +399,7 @@ struct mark_counts mark_count(const struct mark *mark, uint32_t first, uint32_t 
 	while (count) {
 		uint32_t shift = first % 64;
 		uint32_t run = 64 - shift < count ? 64 - shift : count;
-		uint64_t wanted = bitmap_low(run) << shift;
+		uint64_t wanted = bitmap_low_mask(run) << shift;
 
 		counts.live +=
 		    (uint32_t)__builtin_popcountll(mark->words[first / 64].live & wanted);

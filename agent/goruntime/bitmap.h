@@ -63,6 +63,21 @@ static inline void bitmap_or_range(uint64_t *to, uint64_t to_index, const uint64
 	}
 }
 
+/* How many of count bits from index on are set. */
+static inline uint64_t bitmap_count(const uint64_t *bits, uint64_t index, uint64_t count)
+{
+	uint64_t total = 0;
+
+	while (count) {
+		unsigned part = count < BITMAP_WORD_BITS ? (unsigned)count : BITMAP_WORD_BITS;
+
+		total += (uint64_t)__builtin_popcountll(bitmap_load(bits, index, part));
+		index += part;
+		count -= part;
+	}
+	return total;
+}
+
 static inline void bitmap_clear_range(uint64_t *bits, uint64_t index, uint64_t count)
 {
 	while (count) {

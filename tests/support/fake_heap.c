@@ -5,20 +5,28 @@
 #include <string.h>
 
 #include "agent/goruntime/heap_bits.h"
+#include "agent/goruntime/span_lookup.h"
 
-enum { SPANS_MAX = 1 << 14, SPECIALS_MAX = 64 };
+enum { SPANS_MAX = 1 << 14, PAGES_MAX = 1 << 17, SPECIALS_MAX = 64, ARENA_SHIFT = 26 };
 
 static const taddr heap_base = 0xc000000000;
 
 struct span_table {
 	struct span spans[SPANS_MAX];
-	uint64_t *bytes[SPANS_MAX];    /* content of each span */
-	uint64_t *pointers[SPANS_MAX]; /* a bit for each word */
-	uint8_t *slots[SPANS_MAX];     /* enum fake_slot */
+	uint64_t *bytes[SPANS_MAX];      /* content of each span */
+	uint64_t *pointers[SPANS_MAX];   /* a bit for each word */
+	uint8_t *slot_states[SPANS_MAX]; /* enum fake_slot */
 	bool broken[SPANS_MAX];
 	uint32_t count, object_end;
 	taddr end;
 	struct span_totals totals;
+	struct span_lookup lookup; /* points to what follows */
+	uint32_t arena_rows[PAGES_MAX >> (ARENA_SHIFT - GO_PAGE_SHIFT)];
+	uint32_t pages[PAGES_MAX + (1 << (ARENA_SHIFT - GO_PAGE_SHIFT))];
+	struct span_slots slots[SPANS_MAX + 1];
+	uint32_t first_objects[SPANS_MAX + 1];
+	uint32_t *hints;
+	uint64_t *allocated, *present, *conservative;
 };
 
 struct special_table {
@@ -91,8 +99,12 @@ void fake_heap_free(struct fake_heap *heap)
 	for (uint32_t i = 0; i < heap->table.count; i++) {
 		free(heap->table.bytes[i]);
 		free(heap->table.pointers[i]);
-		free(heap->table.slots[i]);
+		free(heap->table.slot_states[i]);
 	}
+	free(heap->table.hints);
+	free(heap->table.allocated);
+	free(heap->table.present);
+	free(heap->table.conservative);
 	memory_free(&heap->memory.memory);
 	free(heap);
 }
@@ -120,8 +132,8 @@ uint32_t fake_heap_add(struct fake_heap *heap, uint64_t elem_size, uint32_t elem
 	table->end += span_bytes(span);
 	table->bytes[i] = calloc(1, span_bytes(span));
 	table->pointers[i] = calloc(1, span_bytes(span) / 64);
-	table->slots[i] = calloc(1, elem_count);
-	assert(table->bytes[i] && table->pointers[i] && table->slots[i]);
+	table->slot_states[i] = calloc(1, elem_count);
+	assert(table->bytes[i] && table->pointers[i] && table->slot_states[i]);
 	return i;
 }
 
@@ -135,20 +147,111 @@ struct span *fake_heap_span(struct fake_heap *heap, uint32_t span)
 	return &heap->table.spans[span];
 }
 
+/* Sets or clears the slot's bits by its state. */
+static void note_slot(struct span_table *table, const struct span *span, uint32_t slot)
+{
+	enum fake_slot state = (enum fake_slot)table->slot_states[span - table->spans][slot];
+	const struct {
+		uint64_t *bits;
+		bool set;
+	} notes[] = {
+		{ table->allocated, state != FAKE_FREE },
+		{ table->present, state == FAKE_ALLOCATED || state == FAKE_IN_FLIGHT },
+		{ table->conservative, state == FAKE_ALLOCATED },
+	};
+
+	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++) {
+		bitmap_clear_range(notes[i].bits, span->bits + slot, 1);
+		if (notes[i].set)
+			bitmap_set(notes[i].bits, span->bits + slot);
+	}
+}
+
+/* Rows of pages are numbered from 1, in address order. */
+static void make_pages(struct span_table *table)
+{
+	struct span_lookup *lookup = &table->lookup;
+
+	assert((table->end - heap_base) >> GO_PAGE_SHIFT <= PAGES_MAX);
+	lookup->start = heap_base;
+	lookup->extent = (table->end - heap_base + (1 << ARENA_SHIFT) - 1) >> ARENA_SHIFT
+										  << ARENA_SHIFT;
+	lookup->arena_shift = ARENA_SHIFT;
+	lookup->arena_page_mask = (1 << (ARENA_SHIFT - GO_PAGE_SHIFT)) - 1;
+	for (uint32_t i = 0; i < lookup->extent >> ARENA_SHIFT; i++)
+		table->arena_rows[i] = i + 1;
+	for (uint32_t i = 0; i < table->count; i++) {
+		const struct span *span = &table->spans[i];
+		uint64_t page = (span->base - heap_base) >> GO_PAGE_SHIFT;
+
+		for (uint64_t n = 0; n < span->page_count; n++)
+			table->pages[lookup->arena_page_mask + 1 + page + n] = i + 1;
+	}
+	lookup->arena_rows = table->arena_rows;
+	lookup->pages = table->pages;
+}
+
+static void make_hints(struct span_table *table)
+{
+	uint32_t span = 0;
+
+	table->hints = calloc(table->object_end / OBJECTS_PER_HINT + 1, sizeof(*table->hints));
+	assert(table->hints);
+	for (uint32_t object = 0; object < table->object_end; object += OBJECTS_PER_HINT) {
+		while (span + 1 < table->count && table->first_objects[span + 1] <= object)
+			span++;
+		table->hints[object / OBJECTS_PER_HINT] = span;
+	}
+	table->lookup.hints = table->hints;
+	table->lookup.first_objects = table->first_objects;
+	table->lookup.slots = table->slots;
+	table->lookup.object_end = table->object_end;
+}
+
+static void make_bits(struct span_table *table, uint64_t bits)
+{
+	table->allocated = calloc(bits / 64 + 1, sizeof(uint64_t));
+	table->present = calloc(bits / 64 + 1, sizeof(uint64_t));
+	table->conservative = calloc(bits / 64 + 1, sizeof(uint64_t));
+	assert(table->allocated && table->present && table->conservative);
+	table->lookup.allocated = table->allocated;
+	table->lookup.present = table->present;
+	table->lookup.conservative = table->conservative;
+	for (uint32_t i = 0; i < table->count; i++)
+		for (uint32_t slot = 0; slot < table->spans[i].elem_count; slot++)
+			note_slot(table, &table->spans[i], slot);
+}
+
 void fake_heap_finish(struct fake_heap *heap)
 {
 	struct span_table *table = &heap->table;
+	uint64_t bits = 0;
 
 	table->object_end = 1;
 	for (uint32_t i = 0; i < table->count; i++) {
 		struct span *span = &table->spans[i];
 
 		span->first_object = table->object_end;
+		span->bits = bits;
+		bits += bitmap_words(span->elem_count) * BITMAP_WORD_BITS;
+		span->elem_reciprocal =
+		    span->elem_count > 1 ? (uint32_t)(UINT32_MAX / span->elem_size + 1) : 0;
+		table->first_objects[i] = span->first_object;
+		table->slots[i + 1] = (struct span_slots){
+			.base = span->base,
+			.size = span->elem_count ? span->limit - span->base : 0,
+			.first_object = span->first_object,
+			.reciprocal = span->elem_reciprocal,
+		};
 		table->object_end += span->elem_count;
 		table->totals.allocated_objects += span->elem_count;
 		table->totals.allocated_bytes += span->elem_count * span->elem_size;
 		table->totals.in_use_pages += span->page_count;
 	}
+	table->first_objects[table->count] = table->object_end;
+	make_pages(table);
+	make_hints(table);
+	make_bits(table, bits);
 }
 
 struct memory *fake_heap_memory(struct fake_heap *heap)
@@ -193,7 +296,7 @@ void fake_heap_set_slot(struct fake_heap *heap, uint32_t object, enum fake_slot 
 	struct span_table *table = &heap->table;
 	uint32_t i = span_index(table, span_table_span_of(table, object));
 	struct span *span = &table->spans[i];
-	uint8_t *slot = &table->slots[i][object - span->first_object];
+	uint8_t *slot = &table->slot_states[i][object - span->first_object];
 
 	if (*slot != FAKE_FREE && state == FAKE_FREE) {
 		table->totals.allocated_objects--;
@@ -201,8 +304,8 @@ void fake_heap_set_slot(struct fake_heap *heap, uint32_t object, enum fake_slot 
 	}
 	if (state == FAKE_CONDEMNED)
 		span->sweep = SPAN_UNSWEPT;
-	span->free_index_for_scan = 0; /* look at each slot */
 	*slot = (uint8_t)state;
+	note_slot(table, span, object - span->first_object);
 }
 
 void fake_heap_break(struct fake_heap *heap, uint32_t span)
@@ -236,69 +339,41 @@ uint32_t span_table_object_end(const struct span_table *table)
 	return table->object_end;
 }
 
+const struct span_lookup *span_table_lookup(const struct span_table *table)
+{
+	return &table->lookup;
+}
+
 const struct span *span_table_find(const struct span_table *table, taddr addr)
 {
-	uint32_t low = 0, high = table->count;
+	const uint32_t *page = span_lookup_page(&table->lookup, addr);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		const struct span *span = &table->spans[middle];
-
-		if (addr < span->base)
-			high = middle;
-		else if (addr >= span->base + span_bytes(span))
-			low = middle + 1;
-		else
-			return span;
-	}
-	return NULL;
+	return page && *page ? &table->spans[*page - 1] : NULL;
 }
 
 uint32_t span_table_object(const struct span_table *table, taddr addr)
 {
-	const struct span *span = span_table_find(table, addr);
-
-	if (!span || !span->elem_count || addr >= span->limit)
-		return OBJECT_NONE;
-	return span->first_object + (uint32_t)((addr - span->base) / span->elem_size);
+	return span_lookup_object(&table->lookup, addr);
 }
 
 const struct span *span_table_span_of(const struct span_table *table, uint32_t object)
 {
-	uint32_t low = 0, high = table->count;
-
-	while (high - low > 1) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (table->spans[middle].first_object <= object)
-			low = middle;
-		else
-			high = middle;
-	}
-	return &table->spans[low];
-}
-
-static enum fake_slot slot_state(const struct span_table *table, const struct span *span,
-				 uint32_t slot)
-{
-	return (enum fake_slot)table->slots[span_index(table, span)][slot];
+	return &table->spans[span_lookup_span_of(&table->lookup, object)];
 }
 
 bool span_slot_allocated(const struct span_table *table, const struct span *span, uint32_t slot)
 {
-	return slot_state(table, span, slot) != FAKE_FREE;
+	return span_lookup_bit(table->allocated, span, slot);
 }
 
 bool span_slot_present(const struct span_table *table, const struct span *span, uint32_t slot)
 {
-	enum fake_slot state = slot_state(table, span, slot);
-
-	return state == FAKE_ALLOCATED || state == FAKE_IN_FLIGHT;
+	return span_lookup_bit(table->present, span, slot);
 }
 
 bool span_slot_conservative(const struct span_table *table, const struct span *span, uint32_t slot)
 {
-	return slot_state(table, span, slot) == FAKE_ALLOCATED;
+	return span_lookup_bit(table->conservative, span, slot);
 }
 
 const struct span_totals *span_table_totals(const struct span_table *table)
