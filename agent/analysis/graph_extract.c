@@ -373,6 +373,10 @@ static struct error *extract_range(struct extractor *x, uint32_t i, uint32_t end
 			i++;
 		} else if (is_large(span)) {
 			err = extract_large(x, i++);
+		} else if (span->page_count * GO_PAGE_SIZE > READ_SIZE) {
+			/* Far beyond any span of small objects. */
+			x->totals.skipped_bytes += span->page_count * GO_PAGE_SIZE;
+			i++;
 		} else {
 			run_end = find_run(x, i, end, &size);
 			err = extract_small_run(x, i, run_end, size);
