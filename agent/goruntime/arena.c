@@ -44,22 +44,29 @@ static struct error *entry_addr(struct memory *memory, const struct layout *layo
 	return NULL;
 }
 
-static struct error *add_arena(struct memory *memory, const struct layout *layout,
-			       struct arena_table *table, uint64_t index)
+/* Looks an arena up; its metadata is 0 if there is none. */
+static struct error *find_arena(struct memory *memory, const struct layout *layout,
+				const struct arena_table *table, uint64_t index, struct arena *ret)
 {
-	struct arena arena;
 	taddr entry;
 	struct error *err = entry_addr(memory, layout, table, index, &entry);
 
 	if (err)
 		return err;
-	err = memory_u64(memory, entry, &arena.metadata);
-	if (err)
-		return err;
-	if (!arena.metadata)
-		return error_new(ERROR_CORRUPT_TARGET, "arena %" PRIu64 " has no metadata", index);
-	arena.start = index * table->arena_bytes + table->base;
-	table->arenas[table->count++] = arena;
+	ret->start = index * table->arena_bytes + table->base;
+	return memory_u64(memory, entry, &ret->metadata);
+}
+
+static struct error *make_room(struct arena_table *table, uint64_t count)
+{
+	struct arena *arenas;
+
+	if (count > ARENAS_MAX - table->count)
+		return error_new(ERROR_LIMIT, "%" PRIu64 " arenas", count);
+	arenas = realloc(table->arenas, (table->count + count + 1) * sizeof(*arenas));
+	if (!arenas)
+		return &error_nomem;
+	table->arenas = arenas;
 	return NULL;
 }
 
@@ -68,27 +75,27 @@ static struct error *add_list(struct memory *memory, const struct layout *layout
 			      struct arena_table *table)
 {
 	uint64_t data, length;
-	struct arena *arenas;
 	struct error *err = memory_u64(memory, slice, &data);
 
 	if (!err)
 		err = memory_u64(memory, slice + SLICE_LEN, &length);
+	if (!err)
+		err = make_room(table, length);
 	if (err)
 		return err;
-	if (length > ARENAS_MAX - table->count)
-		return error_new(ERROR_LIMIT, "%" PRIu64 " arenas", length);
-	arenas = realloc(table->arenas, (table->count + length + 1) * sizeof(*arenas));
-	if (!arenas)
-		return &error_nomem;
-	table->arenas = arenas;
 	for (uint64_t i = 0; i < length; i++) {
+		struct arena *arena = &table->arenas[table->count];
 		uint64_t index;
 
 		err = memory_u64(memory, data + 8 * i, &index);
 		if (!err)
-			err = add_arena(memory, layout, table, index);
+			err = find_arena(memory, layout, table, index, arena);
+		if (!err && !arena->metadata)
+			err = error_new(ERROR_CORRUPT_TARGET, "arena %" PRIu64 " has no metadata",
+					index);
 		if (err)
 			return err;
+		table->count++;
 	}
 	return NULL;
 }
@@ -100,7 +107,6 @@ static int compare_arenas(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Before go1.25 allArenas has the arenas of user arenas too, later another list has them. */
 static void sort_and_drop_repeated(struct arena_table *table)
 {
 	uint32_t kept = 0;
@@ -148,6 +154,24 @@ struct error *arena_table_read(struct memory *memory, const struct layout *layou
 	sort_and_drop_repeated(table);
 	*ret = take(table);
 	return NULL;
+}
+
+struct error *arena_table_add(struct arena_table *table, struct memory *memory,
+			      const struct layout *layout, const taddr *addrs, size_t count)
+{
+	struct error *err = make_room(table, count);
+
+	for (size_t i = 0; i < count && !err; i++) {
+		uint64_t index = (addrs[i] - table->base) / table->arena_bytes;
+		struct arena *arena = &table->arenas[table->count];
+
+		if (index / table->l2_count >= table->l1_count)
+			continue;
+		err = find_arena(memory, layout, table, index, arena);
+		table->count += !err && arena->metadata;
+	}
+	sort_and_drop_repeated(table);
+	return err;
 }
 
 void arena_table_free(struct arena_table *table)

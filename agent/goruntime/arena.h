@@ -5,6 +5,7 @@
 #ifndef AGENT_GORUNTIME_ARENA_H
 #define AGENT_GORUNTIME_ARENA_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "agent/target/memory.h"
@@ -26,6 +27,14 @@ must_check struct error *arena_table_read(struct memory *memory, const struct la
 					  struct arena_table **ret);
 void arena_table_free(struct arena_table *table);
 DEFINE_FREEP(arena_table, arena_table_free)
+
+/*
+ * Adds the arenas that cover these addresses, where there are any: those of user arenas are on no
+ * list before go1.25 (runtime/malloc.go, sysAlloc without register).
+ */
+must_check struct error *arena_table_add(struct arena_table *table, struct memory *memory,
+					 const struct layout *layout, const taddr *addrs,
+					 size_t count);
 
 /* In address order, each once. */
 uint32_t arena_table_count(const struct arena_table *table);

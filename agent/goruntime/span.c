@@ -12,6 +12,22 @@ void span_totals_skip(struct span_totals *totals, const struct span *span)
 		totals->skipped_bytes += span_bytes(span);
 }
 
+/* Not all arenas are listed: the others are found through the spans that say to be there. */
+static struct error *add_arenas(struct memory *memory, const struct layout *layout,
+				const struct span_candidate *candidates, uint32_t count,
+				struct arena_table *arenas)
+{
+	taddr *addrs scoped(freep) = malloc(count * sizeof(*addrs) + 1);
+	size_t unlisted = 0;
+
+	if (!addrs)
+		return &error_nomem;
+	for (uint32_t i = 0; i < count; i++)
+		if (!arena_table_find(arenas, candidates[i].span.base))
+			addrs[unlisted++] = candidates[i].span.base;
+	return arena_table_add(arenas, memory, layout, addrs, unlisted);
+}
+
 /* The spans, without the state of their slots. */
 static struct error *read_spans(struct memory *memory, const struct layout *layout,
 				struct span_table *table, struct span_source **ret_sources)
@@ -21,10 +37,11 @@ static struct error *read_spans(struct memory *memory, const struct layout *layo
 	struct error *err = arena_table_read(memory, layout, &table->arenas);
 
 	if (!err)
-		err = span_table_make_pages(table);
+		err = span_read_candidates(memory, layout, &table->totals, &candidates, &count);
 	if (!err)
-		err = span_read_candidates(memory, layout, &table->lookup, &table->totals,
-					   &candidates, &count);
+		err = add_arenas(memory, layout, candidates, count, table->arenas);
+	if (!err)
+		err = span_table_make_pages(table);
 	if (!err)
 		err = span_table_confirm(memory, layout, candidates, count, table, ret_sources);
 	return err;

@@ -20,7 +20,6 @@ enum {
 
 struct reading {
 	const struct layout *layout;
-	const struct span_lookup *lookup; /* which pages lie in arenas */
 	uint32_t heap_sweepgen;
 	struct span_candidate *candidates;
 	uint32_t count;
@@ -113,9 +112,7 @@ static bool take_pages(const struct reading *r, const uint8_t *raw, struct span 
 	span->base = raw_field(raw, r->layout->mspan_start_addr);
 	span->page_count = raw_field(raw, r->layout->mspan_page_count);
 	return span->base % GO_PAGE_SIZE == 0 && span->page_count &&
-	       span->page_count <= (UINT64_MAX - span->base) / GO_PAGE_SIZE &&
-	       span_lookup_page(r->lookup, span->base) &&
-	       span_lookup_page(r->lookup, span->base + span_bytes(span) - 1);
+	       span->page_count <= (UINT64_MAX - span->base) / GO_PAGE_SIZE;
 }
 
 /* A gather_visit: keeps one structure, if it describes a span at all. */
@@ -179,11 +176,11 @@ static struct error *list_mspans(struct memory *memory, const struct layout *lay
 }
 
 struct error *span_read_candidates(struct memory *memory, const struct layout *layout,
-				   const struct span_lookup *lookup, struct span_totals *totals,
-				   struct span_candidate **ret, uint32_t *ret_count)
+				   struct span_totals *totals, struct span_candidate **ret,
+				   uint32_t *ret_count)
 {
 	struct span_candidate *candidates scoped(freep) = NULL;
-	struct reading r = { .layout = layout, .lookup = lookup, .totals = totals };
+	struct reading r = { .layout = layout, .totals = totals };
 	struct gather_item *items scoped(freep) = NULL;
 	taddr sweepgen = layout->global_mheap.addr + layout->mheap_sweepgen.offset;
 	size_t count;

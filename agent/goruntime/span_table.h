@@ -39,9 +39,8 @@ static inline uint64_t span_bytes(const struct span *span)
 /* Counts a span that contradicts the arenas or its own class. */
 void span_totals_skip(struct span_totals *totals, const struct span *span);
 
-/* span_read.c: only the lookup's address range is used. The caller frees *ret with free(). */
+/* span_read.c: the caller frees *ret with free(). */
 must_check struct error *span_read_candidates(struct memory *memory, const struct layout *layout,
-					      const struct span_lookup *lookup,
 					      struct span_totals *totals,
 					      struct span_candidate **ret, uint32_t *ret_count);
 

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Spans, slots and pointer bits as read from real Go programs, against what these know."""
+
+import json
+import subprocess
+
+import gobuild
+import harness
+from tap import Suite, check, check_equal, check_within, note
+
+# What the runtime allocates between its own count and ours: at most a thread's m and stack.
+UNCOUNTED_OBJECTS = 8
+
+VARIANTS = gobuild.VARIANTS + [
+    ("1.22", "noallocheaders"), ("1.22", "arenas"), ("1.24", "arenas"), ("1.27", "arenas"),
+]
+
+suite = Suite()
+
+
+class HeapFacts:
+    """The tool that reads a process with the code under test."""
+
+    def __init__(self, pid):
+        self.process = subprocess.Popen([harness.program("tests/support/heap_facts"), str(pid)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.totals = self.read_line()
+
+    def read_line(self):
+        line = self.process.stdout.readline()
+        check(line, "heap_facts ended")
+        return json.loads(line)
+
+    def mask(self, addr, words):
+        self.process.stdin.write(f"mask {addr} {words}\n".encode())
+        self.process.stdin.flush()
+        return self.read_line()
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+
+def bits(text):
+    return int.from_bytes(bytes.fromhex(text), "little")
+
+
+def expected_mask(entry):
+    """The mask of one value, count times in a row."""
+    one, mask, width = bits(entry["mask"]), 0, entry["words"]
+    count, have = entry["count"], 0
+    while have < count:  # doubles what is there
+        part = min(max(have, 1), count - have)
+        block = one if not have else mask & ((1 << part * width) - 1)
+        mask |= block << have * width
+        have += part
+    return mask
+
+
+def check_totals(totals, hello):
+    check_equal(totals["skipped_spans"], 0, "skipped spans")
+    check_equal(totals["sweeping_spans"], 0, "spans being swept")
+    check_equal(totals["in_use_pages"], totals["runtime_in_use_pages"], "pages in use")
+    check_equal(totals["alloc_count_sum"], totals["objects"], "sum of allocCount")
+    check_within(totals["objects"], hello["heap_objects"], UNCOUNTED_OBJECTS, "HeapObjects")
+    check(totals["objects"] >= hello["heap_objects"], "fewer objects than the runtime counts")
+    in_use = totals["in_use_pages"] * 8192 - totals["quarantined_bytes"]
+    check_within(in_use, hello["heap_inuse"], 16 * 8192, "HeapInuse")
+    note(f"{totals['objects']} objects, {totals['objects'] - hello['heap_objects']} more than "
+         f"HeapObjects; {totals['bytes'] - hello['heap_alloc']} bytes more than HeapAlloc")
+
+
+def check_masks(facts, entries):
+    for entry in entries:
+        answer = facts.mask(entry["addr"], entry["words"] * entry["count"])
+        check(answer["allocated"], f"{entry['name']}: not allocated")
+        wrong = bits(answer["mask"]) ^ expected_mask(entry)
+        check(not wrong, f"{entry['name']} ({answer['elem_size']} bytes): first wrong word "
+                         f"{(wrong & -wrong).bit_length() - 1}, {bin(wrong).count('1')} in all")
+        check_equal(answer["skipped_bytes"], 0, f"{entry['name']}: skipped bytes")
+    note(f"{len(entries)} objects compared")
+
+
+def check_variant(version, experiment):
+    binary = harness.build_fixture("heapbits", version, experiment)
+    fixture = harness.Fixture([binary])
+    try:
+        facts = HeapFacts(fixture.pid)
+        try:
+            check_totals(facts.totals, fixture.hello)
+            check_masks(facts, fixture.hello["objects"])
+            if experiment == "arenas":
+                check(facts.totals["quarantined_bytes"] > 0, "no freed arena was seen")
+        finally:
+            facts.close()
+    finally:
+        fixture.close()
+
+
+for variant in VARIANTS:
+    suite.test(f"spans and pointer bits of {gobuild.variant_name(*variant)}")(
+        lambda variant=variant: check_variant(*variant))
+
+suite.run()
