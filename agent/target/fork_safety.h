@@ -17,7 +17,6 @@ enum { FORK_SAFETY_REASON_SIZE = 256 };
 struct fork_safety {
 	bool safe;                            /* mode fork may be used at all */
 	bool preferred;                       /* mode auto should use it */
-	bool suspend_seccomp;                 /* safe only with stop_limits.suspend_seccomp */
 	char reason[FORK_SAFETY_REASON_SIZE]; /* a sentence, if not safe or not preferred */
 	uint64_t writable_bytes;              /* resident and private: what copies could come to */
 	uint64_t huge_page_bytes; /* AnonHugePages, which writes during a snapshot split */
@@ -25,7 +24,8 @@ struct fork_safety {
 };
 
 struct fork_safety_policy {
-	bool filters_allow_clone; /* the operator says that filters let clone and wait4 pass */
+	bool filters_allow_clone; /* the operator says that seccomp filters let it pass */
+	uint64_t max_pause_us;    /* of the scan; 0: no limit */
 };
 
 must_check struct error *fork_safety_judge(const struct process *process,

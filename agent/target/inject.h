@@ -17,14 +17,13 @@
 #ifndef AGENT_TARGET_INJECT_H
 #define AGENT_TARGET_INJECT_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "agent/target/memory.h"
 #include "proto/base/error.h"
 
-struct maps;
+struct injector;
 struct process;
 struct tracee;
 
@@ -32,30 +31,68 @@ struct tracee;
 enum { INJECT_CANDIDATES = 4 };
 
 struct inject_function {
-	taddr entry[INJECT_CANDIDATES]; /* run-time addresses; 0: none */
+	taddr entry[INJECT_CANDIDATES]; /* run-time addresses, in any order; 0: none */
 };
 
 /*
- * What the decoder found out about the target, untrusted: addresses are checked against maps and
- * the bytes there against the few instructions that we know; structures against each other.
+ * What the decoder found out about the target, untrusted: addresses are checked against the maps,
+ * the code there against the few instructions that we know, structures against each other.
  */
 struct inject_plan {
 	struct inject_function osyield;   /* runtime.osyield */
 	struct inject_function exit;      /* runtime.exit */
-	struct inject_function sigreturn; /* runtime.sigreturn__sigaction or runtime.sigreturn */
+	struct inject_function sigreturn; /* runtime.sigreturn__sigaction, or runtime.sigreturn */
 	taddr allm;                       /* address of the variable runtime.allm */
 	uint32_t m_alllink, m_procid, m_gsignal; /* offsets in runtime.m */
 	uint32_t g_m, g_stack_lo, g_stack_hi;    /* offsets in runtime.g */
 };
 
-/* A plan whose addresses and bytes were found to be right in one target. */
-struct inject_code {
-	taddr syscall; /* of `syscall; ret` */
-	taddr exit, sigreturn;
+/*
+ * Checks the plan against a target that still runs. ERROR_UNSUPPORTED saying what is missing or
+ * differs (take stop mode then), ERROR_UNSUPPORTED_ARCH. The plan is copied, process borrowed for
+ * the injector's life. The caller frees *ret.
+ */
+must_check struct error *injector_new(const struct process *process, const struct inject_plan *plan,
+				      struct injector **ret);
+void injector_free(struct injector *injector);
+DEFINE_FREEP(injector, injector_free)
+
+/* What it was made for. */
+const struct process *injector_process(const struct injector *injector);
+
+/* Reads the maps again, for stacks made since. */
+must_check struct error *injector_refresh(struct injector *injector);
+
+/* The signal stack of a thread that is not using it. */
+struct inject_stack {
+	taddr lo, hi;
 };
 
-/* ERROR_UNSUPPORTED saying what is missing or differs; ERROR_UNSUPPORTED_ARCH. */
-must_check struct error *inject_verify(const struct inject_plan *plan, pid_t tid,
-				       const struct maps *maps, struct inject_code *ret);
+/*
+ * Whether a stopped thread, which calls itself namespace_tid, can be used: *ret is its idle signal
+ * stack, until it runs again. ERROR_BUSY if it cannot just now, ERROR_UNSUPPORTED if it never can.
+ */
+must_check struct error *injector_find_stack(const struct injector *injector,
+					     const struct tracee *tracee, pid_t namespace_tid,
+					     struct inject_stack *ret);
+
+struct inject_result {
+	int64_t value; /* what the call returned: a pid in the target's namespace, or -errno */
+	pid_t child;   /* of a clone, in our pid namespace; 0: none */
+};
+
+/*
+ * The stopped thread makes a child that shares its descriptors and signals nothing. The thread is
+ * left stopped with all that it had. *ret is valid after an error too: a child that it names must
+ * be killed.
+ */
+must_check struct error *injector_clone(struct injector *injector, struct tracee *tracee,
+					const struct inject_stack *stack,
+					struct inject_result *ret);
+
+/* The stopped thread collects its process's child, if that is dead. */
+must_check struct error *injector_wait(struct injector *injector, struct tracee *tracee,
+				       const struct inject_stack *stack, pid_t namespace_child,
+				       struct inject_result *ret);
 
 #endif

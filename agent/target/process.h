@@ -66,6 +66,9 @@ must_check struct error *process_start_ticks(const struct procfs *procfs, pid_t 
  */
 must_check struct error *process_same(const struct process *before, const struct process *now);
 
+/* Whether the live thread, if it can be asked, runs another executable than it did then. */
+bool process_image_changed(const struct process *process);
+
 /* Opens a file such as "maps" of the live thread, close-on-exec. */
 must_check struct error *process_open(const struct process *process, const char *name, int flags,
 				      int *ret_fd);

@@ -43,6 +43,24 @@ const char *procfs_field(const struct procfs_text *text, const char *key);
 /* A decimal, octal or hexadecimal number at *pos, which moves past it and the blanks before it. */
 bool procfs_number(const char **pos, int base, uint64_t *ret);
 
+/* One line of /proc/PID/stat, as far as it is used. */
+struct procfs_stat {
+	char state;
+	pid_t parent; /* the process, in our pid namespace */
+	uint64_t flags;
+	uint64_t start_ticks;
+	int exit_signal; /* what its end sends to its parent; 0: nothing, -1: it is a thread */
+};
+
+enum { PROCFS_FLAG_FORKNOEXEC = 0x40, PROCFS_FLAG_KTHREAD = 0x200000 }; /* the kernel's PF_* */
+
+must_check struct error *procfs_stat(const struct procfs *procfs, pid_t pid, pid_t tid,
+				     struct procfs_stat *ret);
+must_check struct error *procfs_stat_parse(const char *line, struct procfs_stat *ret);
+
+/* Z or X: it has ended and waits to be collected. */
+bool procfs_state_dead(char state);
+
 /* The numeric names of a folder, unsorted. The caller frees *ret. ERROR_GONE: no such folder. */
 must_check struct error *procfs_ids(const char *folder, pid_t **ret, size_t *ret_count);
 

@@ -12,21 +12,21 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "agent/target/inject.h"
 #include "proto/base/error.h"
 
+struct injector;
 struct process;
 struct snapshot;
 struct threads;
 
 /*
- * Takes it with all threads stopped, and lets them run again: on success threads are resumed. On
- * failure they are still stopped, unless it is ERROR_GONE or ERROR_PAUSE_EXCEEDED.
- * ERROR_UNSUPPORTED if the plan does not fit or no thread can be used: take stop mode. process is
- * borrowed for the snapshot's life, plan is copied.
+ * Takes it with all threads stopped. On success they have been resumed (threads_resume). On failure
+ * they are still stopped: ERROR_BUSY if no thread can be used just now (let them run, and try
+ * again), ERROR_UNSUPPORTED if none ever can or ERROR_FORK_UNSAFE if the kernel refuses (take stop
+ * mode), ERROR_GONE. The injector, made before the stop, is borrowed for the snapshot's life.
  */
-must_check struct error *snapshot_take(struct threads *threads, const struct process *process,
-				       const struct inject_plan *plan, struct snapshot **ret);
+must_check struct error *snapshot_take(struct threads *threads, struct injector *injector,
+				       struct snapshot **ret);
 
 /*
  * Kills and reaps the snapshot and has the target collect it. NULL also if the target is gone.
@@ -48,13 +48,12 @@ must_check struct error *snapshot_open(const struct snapshot *snapshot, const ch
 				       int *ret_fd);
 
 /*
- * For a fresh keeper after the death of another: finds snapshots among the children of the target
- * (children that signal nothing at their end are nobody else's in a Go program), waits until they
- * are dead, kills the one of pid snapshot_pid (0: not known) if it is not, and has the target
- * collect them. *ret_count is how many.
+ * For a fresh keeper after the death of another: finds its snapshots among the children of the
+ * target (those that send nothing at their end and never ran a program: a Go program makes none),
+ * waits until they are dead, and has the target collect them. snapshot_pid, if not 0, is the only
+ * one meant, and is killed. *ret_count is how many were collected.
  */
-must_check struct error *snapshot_collect_leftover(const struct process *process,
-						   const struct inject_plan *plan,
-						   pid_t snapshot_pid, unsigned *ret_count);
+must_check struct error *snapshot_collect_leftover(struct injector *injector, pid_t snapshot_pid,
+						   unsigned *ret_count);
 
 #endif

@@ -25,7 +25,6 @@ struct stop_limits {
 	uint64_t max_pause_us; /* all stops together; 0: no limit */
 	unsigned wait_us;      /* for a thread to stop, before all are let go again */
 	unsigned attempts;     /* at stopping, with a rest between them */
-	bool suspend_seccomp;  /* lift seccomp filters from the threads while they are held */
 };
 
 /* 50 ms, 4 attempts, 250 ms of pause. */
@@ -44,7 +43,10 @@ must_check struct error *threads_stop(const struct process *process,
 void threads_free(struct threads *threads);
 DEFINE_FREEP(threads, threads_free)
 
-/* Lets all run again, now; a target that had been stopped by others stays stopped. */
+/*
+ * Lets all run again, now; a target that had been stopped by others stays stopped. What threads_at
+ * gives stays as it was.
+ */
 void threads_resume(struct threads *threads);
 
 struct thread {
@@ -69,9 +71,16 @@ struct address_range {
 /*
  * Lets threads whose pc lies in one of the ranges (sorted, not overlapping) run for some
  * microseconds and stops them again, up to rounds times. *ret_left is how many still are there.
+ * After an error (as those of threads_stop) all run again.
  */
 must_check struct error *threads_settle(struct threads *threads, const struct address_range *ranges,
 					uint32_t range_count, unsigned rounds, uint32_t *ret_left);
+
+/*
+ * For the injection alone: the thread of that index under ptrace. It must be left stopped, and
+ * with the registers that it had.
+ */
+struct tracee *threads_tracee(struct threads *threads, uint32_t index);
 
 /* Time stopped so far, in all stops. */
 uint64_t threads_pause_us(const struct threads *threads);

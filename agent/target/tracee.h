@@ -29,17 +29,16 @@ enum tracee_stop {
 struct tracee {
 	pid_t tid;
 	enum tracee_stop stop;
-	int signal;             /* with TRACEE_SIGNAL and TRACEE_GROUP_STOPPED */
-	int event;              /* with TRACEE_EVENT */
-	bool interrupt_pending; /* asked for and not yet seen */
+	int signal; /* with TRACEE_SIGNAL and TRACEE_GROUP_STOPPED */
+	int event;  /* with TRACEE_EVENT */
 };
 
 /*
  * Starts tracing a thread, which runs on. ERROR_GONE if it is no more, ERROR_DENIED with the
- * kernel's word only: threads_stop finds out why.
+ * kernel's word only: threads_stop finds out why. *ret needs no _free but tracee_detach.
  */
-must_check struct error *tracee_seize(struct tracee *tracee, pid_t tid, unsigned options);
-must_check struct error *tracee_set_options(struct tracee *tracee, unsigned options);
+must_check struct error *tracee_seize(struct tracee *ret, pid_t tid, unsigned options);
+must_check struct error *tracee_set_options(const struct tracee *tracee, unsigned options);
 
 /* Asks a running thread to stop. */
 must_check struct error *tracee_interrupt(struct tracee *tracee);
@@ -54,7 +53,7 @@ bool tracee_wait(struct tracee *tracee, uint64_t deadline_ns);
 must_check struct error *tracee_continue(struct tracee *tracee, int signal);
 
 /* The same up to the next entry or exit of a system call. */
-must_check struct error *tracee_continue_to_syscall(struct tracee *tracee);
+must_check struct error *tracee_continue_to_syscall(struct tracee *tracee, int signal);
 
 /* At TRACEE_SYSCALL: whether it is the exit. */
 must_check struct error *tracee_at_syscall_exit(const struct tracee *tracee, bool *ret);
@@ -71,10 +70,14 @@ must_check struct error *tracee_extended_state(const struct tracee *tracee, void
 must_check struct error *tracee_signal_mask(const struct tracee *tracee, uint64_t *ret);
 must_check struct error *tracee_set_signal_mask(const struct tracee *tracee, uint64_t mask);
 
-/* Lets go of a stopped thread, which goes on as if nothing had been, and gets its signal. */
-void tracee_detach(struct tracee *tracee);
+/*
+ * Lets go of a stopped thread, which goes on as if nothing had been and takes its signal; reaps
+ * one that is gone. A thread that runs cannot be let go of: false.
+ */
+bool tracee_detach(struct tracee *tracee);
 
-/* CLOCK_MONOTONIC. */
+/* CLOCK_MONOTONIC, and a rest in a loop that polls, longer in later rounds. */
 uint64_t tracee_now_ns(void);
+void tracee_rest(unsigned round);
 
 #endif

@@ -1,0 +1,150 @@
+#include "agent/target/collect.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ptrace.h>
+
+#include "agent/target/inject.h"
+#include "agent/target/process.h"
+#include "agent/target/procfs.h"
+#include "agent/target/thread_list.h"
+#include "agent/target/tracee.h"
+
+enum {
+	ROUNDS = 50,       /* over all threads, until one can be used */
+	REST_ROUND = 1000, /* of tracee_rest: long enough to sleep */
+	OPTIONS = PTRACE_O_TRACESYSGOOD,
+};
+
+static const uint64_t stop_timeout_ns = 10000000, late_timeout_ns = 100000000;
+
+/* Whether the target still is what the injector was made for. */
+static bool is_gone(const struct process *process)
+{
+	uint64_t ticks = 0;
+	struct error *err = process_start_ticks(process->procfs, process->pid, &ticks);
+	bool gone = err || ticks != process->start_ticks || process_image_changed(process);
+
+	error_free(err);
+	return gone;
+}
+
+/* With the thread stopped: true if the child is collected. */
+static struct error *wait_in(struct injector *injector, struct tracee *tracee, pid_t namespace_tid,
+			     pid_t namespace_child)
+{
+	struct inject_stack stack;
+	struct inject_result result;
+	struct error *err = injector_find_stack(injector, tracee, namespace_tid, &stack);
+
+	if (!err)
+		err = injector_wait(injector, tracee, &stack, namespace_child, &result);
+	if (err)
+		return err;
+	if (result.value == namespace_child || result.value == -ECHILD)
+		return NULL;
+	return error_new(ERROR_SYSTEM, "the target's wait4 returned %lld", (long long)result.value);
+}
+
+/* A thread that stops too late is let go of when it does; if never, our end does it. */
+static struct error *in_thread(struct injector *injector, pid_t tid, pid_t namespace_tid,
+			       pid_t namespace_child, uint64_t *pause_us)
+{
+	struct tracee tracee;
+	uint64_t began_ns;
+	struct error *err = tracee_seize(&tracee, tid, OPTIONS);
+
+	if (err)
+		return err;
+	began_ns = tracee_now_ns();
+	err = tracee_interrupt(&tracee);
+	if (!err && !tracee_wait(&tracee, began_ns + stop_timeout_ns))
+		err = error_new(ERROR_NOT_STOPPABLE, "thread %d does not stop", tid);
+	if (!err)
+		err = wait_in(injector, &tracee, namespace_tid, namespace_child);
+	if (tracee.stop == TRACEE_RUNNING)
+		tracee_wait(&tracee, began_ns + late_timeout_ns);
+	tracee_detach(&tracee);
+	*pause_us += (tracee_now_ns() - began_ns) / 1000;
+	return err;
+}
+
+/* Threads that wait in the kernel are asked first: their stop costs the target least. */
+static bool is_wanted(const struct task_status *status, unsigned round)
+{
+	return status->state == 'S' || (round && status->state == 'R') || status->state == 'T';
+}
+
+/* What one thread could not do another may; what no thread can do is final. */
+static bool is_final(enum error_code code)
+{
+	return code == ERROR_NOMEM || code == ERROR_SYSTEM;
+}
+
+/* Tries one thread after the other. NULL too if there is no live one: the target is gone. */
+static struct error *try_threads(struct injector *injector, const pid_t *tids, size_t count,
+				 unsigned round, pid_t namespace_child, uint64_t *pause_us)
+{
+	const struct process *process = injector_process(injector);
+	struct error *last = NULL;
+
+	while (count--) {
+		struct task_status status;
+		struct error *err = task_status_read(process, tids[count], &status);
+
+		if (!err && task_status_dead(&status))
+			continue;
+		if (!err && !is_wanted(&status, round))
+			err = error_new(ERROR_BUSY, "thread %d is in state %c", tids[count],
+					status.state);
+		else if (!err)
+			err = in_thread(injector, tids[count], status.namespace_tid,
+					namespace_child, pause_us);
+		error_free(last);
+		last = err;
+		if (!err || is_final(error_code(err)))
+			break;
+	}
+	return last;
+}
+
+static struct error *one_round(struct injector *injector, unsigned round, pid_t namespace_child,
+			       uint64_t *pause_us)
+{
+	const struct process *process = injector_process(injector);
+	pid_t *tids scoped(freep) = NULL;
+	char folder[PATH_MAX];
+	size_t count;
+	struct error *err;
+
+	snprintf(folder, sizeof(folder), "%s/%d/task", process->procfs->proc, process->pid);
+	err = procfs_ids(folder, &tids, &count);
+	if (!err)
+		err = try_threads(injector, tids, count, round, namespace_child, pause_us);
+	return err;
+}
+
+struct error *collect_child(struct injector *injector, pid_t namespace_child,
+			    uint64_t *ret_pause_us)
+{
+	const struct process *process = injector_process(injector);
+	uint64_t pause_us = 0;
+	struct error *err = NULL;
+
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		error_free(err);
+		err = NULL;
+		if (is_gone(process))
+			break;
+		err = injector_refresh(injector);
+		if (!err)
+			err = one_round(injector, round, namespace_child, &pause_us);
+		if (!err || is_final(error_code(err)))
+			break;
+		tracee_rest(REST_ROUND);
+	}
+	*ret_pause_us = pause_us;
+	return err ? error_context(err, "collecting the snapshot") : NULL;
+}

@@ -1,0 +1,268 @@
+#include "agent/target/fork_safety.h"
+
+#include <inttypes.h>
+#include <linux/capability.h>
+#include <linux/seccomp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/target/process.h"
+#include "agent/target/procfs.h"
+
+enum {
+	FILE_LIMIT = 64 << 10,
+	STRICT_OVERCOMMIT = 2, /* vm.overcommit_memory */
+	LEAST_TASKS = 16,      /* Go dies if it cannot make a thread */
+	TASK_SHARE = 10,       /* and a tenth of the limit has to be left */
+
+	/* Predictions, from measurements: bench/ compares them with what comes out. */
+	STOP_BASE_US = 300,
+	STOP_THREAD_US = 15,
+	FORK_MIB_US = 10,  /* page tables copied */
+	READ_MIB_US = 170, /* memory turned into a graph under the stop */
+	/* Below this, huge pages are not worth a longer pause. */
+	HUGE_PAGES_LEAST = 64 << 20,
+	HUGE_PAGES_PAUSE_SHARE = 8, /* of max_pause, that a stop may take to spare them */
+};
+
+static const uint64_t default_max_pause_us = 250000;
+
+static void give_reason(struct fork_safety *verdict, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The first reason is the one that is told. */
+static void give_reason(struct fork_safety *verdict, const char *format, ...)
+{
+	va_list args;
+
+	verdict->safe = verdict->preferred = false;
+	if (*verdict->reason)
+		return;
+	va_start(args, format);
+	vsnprintf(verdict->reason, sizeof(verdict->reason), format, args);
+	va_end(args);
+}
+
+/* The number behind the key in a file of "key value"; key NULL: the file's first word. */
+static bool file_number(const char *proc, const char *name, const char *key, int base,
+			uint64_t *ret)
+{
+	struct procfs_text text;
+	const char *pos;
+	bool found;
+	struct error *err = procfs_read(&text, FILE_LIMIT, "%s/%s", proc, name);
+
+	if (err) {
+		error_free(err);
+		return false;
+	}
+	pos = key ? procfs_field(&text, key) : text.data;
+	found = pos && procfs_number(&pos, base, ret);
+	procfs_text_fini(&text);
+	return found;
+}
+
+/* PTRACE_O_SUSPEND_SECCOMP wants CAP_SYS_ADMIN, and a tracer under no filter itself. */
+static bool can_suspend_filters(const char *proc)
+{
+	uint64_t capabilities, mode;
+
+	return file_number(proc, "self/status", "CapEff:", 16, &capabilities) &&
+	       capabilities >> CAP_SYS_ADMIN & 1 &&
+	       file_number(proc, "self/status", "Seccomp:", 10, &mode) &&
+	       mode == SECCOMP_MODE_DISABLED;
+}
+
+static void judge_seccomp(const struct process *process, const struct fork_safety_policy *policy,
+			  struct fork_safety *verdict)
+{
+	if (process->seccomp_mode == SECCOMP_MODE_STRICT)
+		give_reason(verdict, "the target is in seccomp's strict mode");
+	if (process->seccomp_mode == SECCOMP_MODE_FILTER && !policy->filters_allow_clone &&
+	    !can_suspend_filters(process->procfs->proc))
+		give_reason(verdict,
+			    "a seccomp filter of the target may forbid clone or wait4, and "
+			    "suspending it takes CAP_SYS_ADMIN");
+}
+
+static uint64_t mib(uint64_t bytes)
+{
+	return bytes >> 20;
+}
+
+static void judge_group_memory(const struct cgroup *cgroup, struct fork_safety *verdict)
+{
+	if (cgroup->headroom_bytes >= verdict->writable_bytes)
+		return;
+	give_reason(verdict,
+		    "the memory limit of its control group leaves %" PRIu64
+		    " MiB, and copies of its writable pages could take %" PRIu64 " MiB%s",
+		    mib(cgroup->headroom_bytes), mib(verdict->writable_bytes),
+		    cgroup->oom_group ? " (memory.oom.group would end the whole group)" : "");
+}
+
+static void judge_machine_memory(const char *proc, struct fork_safety *verdict)
+{
+	uint64_t kib, mode;
+
+	if (file_number(proc, "meminfo", "MemAvailable:", 10, &kib) &&
+	    kib < verdict->writable_bytes / 1024)
+		give_reason(verdict,
+			    "the machine has %" PRIu64
+			    " MiB available, and copies of its writable pages could take %" PRIu64
+			    " MiB",
+			    mib(kib * 1024), mib(verdict->writable_bytes));
+	if (file_number(proc, "sys/vm/overcommit_memory", NULL, 10, &mode) &&
+	    mode == STRICT_OVERCOMMIT)
+		give_reason(verdict, "the machine does not overcommit memory "
+				     "(vm.overcommit_memory is 2)");
+}
+
+static bool is_tight(uint64_t used, uint64_t limit)
+{
+	uint64_t left = used < limit ? limit - used : 0;
+
+	return left < LEAST_TASKS || left < limit / TASK_SHARE;
+}
+
+/* Tasks of the whole machine: behind the slash in "0.20 0.18 0.12 1/80 11206". */
+static bool all_tasks(const char *proc, uint64_t *ret)
+{
+	struct procfs_text text;
+	const char *pos;
+	bool found;
+	struct error *err = procfs_read(&text, FILE_LIMIT, "%s/loadavg", proc);
+
+	if (err) {
+		error_free(err);
+		return false;
+	}
+	pos = strchr(text.data, '/');
+	if (pos)
+		pos++;
+	found = pos && procfs_number(&pos, 10, ret);
+	procfs_text_fini(&text);
+	return found;
+}
+
+/* Threads of all processes whose real uid it is: what RLIMIT_NPROC counts. */
+static struct error *count_tasks(const struct procfs *procfs, uint32_t uid, uint64_t *ret)
+{
+	pid_t *pids scoped(freep) = NULL;
+	size_t count;
+	struct error *err = procfs_ids(procfs->proc, &pids, &count);
+
+	if (err)
+		return err;
+	*ret = 0;
+	for (size_t i = 0; i < count; i++) {
+		char name[64];
+		uint64_t owner, threads;
+
+		snprintf(name, sizeof(name), "%d/status", pids[i]);
+		if (file_number(procfs->proc, name, "Uid:", 10, &owner) && owner == uid &&
+		    file_number(procfs->proc, name, "Threads:", 10, &threads))
+			*ret += threads;
+	}
+	return NULL;
+}
+
+/* Root is not held to RLIMIT_NPROC. Counting takes a while, and can be left if all would fit. */
+static struct error *judge_nproc(const struct process *process, struct fork_safety *verdict)
+{
+	const uint64_t exempt = UINT64_C(1) << CAP_SYS_RESOURCE | UINT64_C(1) << CAP_SYS_ADMIN;
+	uint64_t tasks, limit = process->nproc_limit;
+	struct error *err;
+
+	if (limit == UINT64_MAX || !process->uid || process->cap_permitted & exempt)
+		return NULL;
+	if (all_tasks(process->procfs->proc, &tasks) && !is_tight(tasks, limit))
+		return NULL;
+	err = count_tasks(process->procfs, process->uid, &tasks);
+	if (err)
+		return err;
+	if (is_tight(tasks, limit))
+		give_reason(verdict,
+			    "its user has %" PRIu64 " of the %" PRIu64
+			    " tasks that RLIMIT_NPROC allows",
+			    tasks, limit);
+	return NULL;
+}
+
+static struct error *judge_tasks(const struct process *process, struct fork_safety *verdict)
+{
+	const struct cgroup *cgroup = &process->cgroup;
+
+	if (cgroup->pids_max != CGROUP_NONE && is_tight(cgroup->pids_current, cgroup->pids_max))
+		give_reason(verdict,
+			    "its control group has %" PRIu64 " of the %" PRIu64
+			    " tasks that pids.max allows",
+			    cgroup->pids_current, cgroup->pids_max);
+	if (process->foreign_child_namespace)
+		give_reason(verdict, "a child of it would be the first process of another pid "
+				     "namespace, which would end with it");
+	return judge_nproc(process, verdict);
+}
+
+static void predict(const struct process *process, struct fork_safety *verdict)
+{
+	uint64_t base = STOP_BASE_US + (uint64_t)process->thread_count * STOP_THREAD_US;
+
+	verdict->fork_pause_us = base + mib(process->rss_bytes) * FORK_MIB_US;
+	verdict->stop_pause_us = base + mib(process->rss_anon_bytes) * READ_MIB_US;
+}
+
+/*
+ * One write into a huge page while the snapshot lives splits it for good. Where most of the memory
+ * is huge pages and reading it under a stop takes little of what the asker allows, a stop is
+ * kinder.
+ */
+static void weigh_huge_pages(const struct process *process, const struct fork_safety_policy *policy,
+			     struct fork_safety *verdict)
+{
+	uint64_t max_pause_us = policy->max_pause_us ? policy->max_pause_us : default_max_pause_us;
+
+	if (!verdict->safe || verdict->huge_page_bytes < HUGE_PAGES_LEAST ||
+	    verdict->huge_page_bytes < process->rss_anon_bytes / 2 ||
+	    verdict->stop_pause_us > max_pause_us / HUGE_PAGES_PAUSE_SHARE)
+		return;
+	give_reason(verdict,
+		    "a snapshot would split %" PRIu64
+		    " MiB of huge pages, and a stop takes about %" PRIu64 " ms",
+		    mib(verdict->huge_page_bytes), verdict->stop_pause_us / 1000);
+	verdict->safe = true;
+}
+
+static uint64_t huge_page_bytes(const struct process *process)
+{
+	char name[64];
+	uint64_t kib;
+
+	snprintf(name, sizeof(name), "%d/task/%d/smaps_rollup", process->pid, process->tid);
+	return file_number(process->procfs->proc, name, "AnonHugePages:", 10, &kib) ? kib * 1024
+										    : 0;
+}
+
+struct error *fork_safety_judge(const struct process *process,
+				const struct fork_safety_policy *policy, struct fork_safety *ret)
+{
+	struct fork_safety verdict = {
+		.safe = true,
+		.preferred = true,
+		.writable_bytes = process->rss_anon_bytes,
+		.huge_page_bytes = huge_page_bytes(process),
+	};
+	struct error *err;
+
+	judge_seccomp(process, policy, &verdict);
+	judge_group_memory(&process->cgroup, &verdict);
+	judge_machine_memory(process->procfs->proc, &verdict);
+	err = judge_tasks(process, &verdict);
+	if (err)
+		return error_context(err, "process %d", process->pid);
+	predict(process, &verdict);
+	weigh_huge_pages(process, policy, &verdict);
+	*ret = verdict;
+	return NULL;
+}

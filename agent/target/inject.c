@@ -1,0 +1,305 @@
+#include "agent/target/inject.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#include "agent/target/injection.h"
+#include "agent/target/maps.h"
+#include "agent/target/process.h"
+#include "agent/target/registers.h"
+#include "agent/target/tracee.h"
+
+enum {
+	OFFSET_LIMIT = 64 << 10, /* no struct of the runtime is larger */
+	ALLM_LIMIT = 1 << 20,    /* of the chain of Ms */
+	STACK_SIZE_LIMIT = 1 << 20,
+};
+
+struct injector {
+	const struct process *process; /* borrowed */
+	struct inject_plan plan;
+	struct maps *maps;
+	struct inject_code code;
+	struct injection_room room;
+};
+
+/* ---- memory of the target ---- */
+
+static bool read_target(pid_t tid, taddr addr, void *buffer, size_t size)
+{
+	struct iovec local = { buffer, size };
+	struct iovec remote = { (void *)(uintptr_t)addr, size };
+
+	return process_vm_readv(tid, &local, 1, &remote, 1, 0) == (ssize_t)size;
+}
+
+/* ---- checking the plan ---- */
+
+/* Code that nobody can change: mapped from a file, executable and not writable. */
+static bool is_code(const struct maps *maps, taddr addr)
+{
+	const struct mapping *mapping = maps_find(maps, addr);
+
+	return mapping && mapping->kind == MAPPING_FILE && mapping->execute && !mapping->write &&
+	       !mapping->shared && mapping->end - addr >= INJECT_CODE_SIZE;
+}
+
+static struct error *find_function(const struct injector *injector, enum inject_role role,
+				   const struct inject_function *function, const char *name,
+				   taddr *ret)
+{
+	uint8_t code[INJECT_CODE_SIZE];
+	unsigned offset;
+
+	for (int i = 0; i < INJECT_CANDIDATES; i++) {
+		taddr entry = function->entry[i];
+
+		if (!entry || !is_code(injector->maps, entry))
+			continue;
+		if (!read_target(injector->process->tid, entry, code, sizeof(code)))
+			return error_new(ERROR_UNSUPPORTED, "%s at 0x%" PRIx64 " cannot be read",
+					 name, entry);
+		if (inject_arch_matches(role, code, &offset)) {
+			*ret = entry + offset;
+			return NULL;
+		}
+	}
+	return error_new(ERROR_UNSUPPORTED, "%s is not the code that we know", name);
+}
+
+static struct error *check_plan(struct injector *injector)
+{
+	const struct inject_plan *plan = &injector->plan;
+	const uint32_t offsets[] = { plan->m_alllink, plan->m_procid,   plan->m_gsignal,
+				     plan->g_m,       plan->g_stack_lo, plan->g_stack_hi };
+	struct error *err;
+
+	if (injector->process->shadow_stack)
+		return error_new(ERROR_UNSUPPORTED, "the target has shadow stacks");
+	if (!plan->allm)
+		return error_new(ERROR_UNSUPPORTED, "runtime.allm is not known");
+	for (size_t i = 0; i < sizeof(offsets) / sizeof(*offsets); i++) {
+		if (offsets[i] > OFFSET_LIMIT)
+			return error_new(ERROR_UNSUPPORTED, "offset %" PRIu32, offsets[i]);
+	}
+	err = find_function(injector, INJECT_SYSCALL, &plan->osyield, "runtime.osyield",
+			    &injector->code.syscall);
+	if (!err)
+		err = find_function(injector, INJECT_EXIT, &plan->exit, "runtime.exit",
+				    &injector->code.exit);
+	if (!err)
+		err = find_function(injector, INJECT_SIGRETURN, &plan->sigreturn,
+				    "runtime.sigreturn", &injector->code.sigreturn);
+	return err;
+}
+
+struct error *injector_refresh(struct injector *injector)
+{
+	struct maps *maps;
+	int fd scoped(closep) = -1;
+	struct error *err = process_open(injector->process, "maps", O_RDONLY, &fd);
+
+	if (!err)
+		err = maps_read(fd, &maps);
+	if (err)
+		return err;
+	maps_free(injector->maps);
+	injector->maps = maps;
+	return NULL;
+}
+
+struct error *injector_new(const struct process *process, const struct inject_plan *plan,
+			   struct injector **ret)
+{
+	struct injector *injector scoped(injector_freep) = NULL;
+	struct error *err = inject_arch_check();
+
+	if (err)
+		return err;
+	injector = calloc(1, sizeof(*injector));
+	if (!injector)
+		return &error_nomem;
+	injector->process = process;
+	injector->plan = *plan;
+	err = injector_refresh(injector);
+	if (!err)
+		err = check_plan(injector);
+	if (err)
+		return error_context(err, "injection");
+	*ret = take(injector);
+	return NULL;
+}
+
+void injector_free(struct injector *injector)
+{
+	if (!injector)
+		return;
+	maps_free(injector->maps);
+	free(injector);
+}
+
+const struct process *injector_process(const struct injector *injector)
+{
+	return injector->process;
+}
+
+/* ---- finding the idle signal stack of a thread ---- */
+
+/* The fields of one runtime.m. */
+struct machine {
+	uint64_t procid; /* its thread, in the target's own pid namespace */
+	taddr gsignal;
+	taddr next;
+};
+
+static bool read_machine(const struct injector *injector, pid_t tid, taddr m, struct machine *ret)
+{
+	const struct inject_plan *plan = &injector->plan;
+	struct iovec local[3] = { { &ret->procid, 8 }, { &ret->gsignal, 8 }, { &ret->next, 8 } };
+	struct iovec remote[3] = { { (void *)(uintptr_t)(m + plan->m_procid), 8 },
+				   { (void *)(uintptr_t)(m + plan->m_gsignal), 8 },
+				   { (void *)(uintptr_t)(m + plan->m_alllink), 8 } };
+
+	return process_vm_readv(tid, local, 3, remote, 3, 0) == 3 * 8;
+}
+
+/* Through runtime.allm and not through the thread's own pointers, which C code may have replaced.
+ */
+static struct error *find_machine(const struct injector *injector, pid_t tid, pid_t namespace_tid,
+				  taddr *ret, taddr *ret_gsignal)
+{
+	struct machine machine;
+	taddr m;
+
+	if (!read_target(tid, injector->plan.allm, &m, sizeof(m)))
+		return error_new(ERROR_UNSUPPORTED, "runtime.allm cannot be read");
+	for (uint32_t i = 0; m && i < ALLM_LIMIT; i++, m = machine.next) {
+		if (!read_machine(injector, tid, m, &machine))
+			return error_new(ERROR_UNSUPPORTED,
+					 "runtime.m at 0x%" PRIx64 " cannot be read", m);
+		if (machine.procid == (uint64_t)namespace_tid && machine.gsignal) {
+			*ret = m;
+			*ret_gsignal = machine.gsignal;
+			return NULL;
+		}
+	}
+	return error_new(ERROR_UNSUPPORTED, "thread %d is none of Go's", tid);
+}
+
+/* All of [lo, hi) in writable private mappings, which may adjoin. */
+static bool is_private_memory(const struct maps *maps, taddr lo, taddr hi)
+{
+	while (lo < hi) {
+		const struct mapping *mapping = maps_find(maps, lo);
+
+		if (!mapping || !mapping->write || mapping->shared)
+			return false;
+		lo = mapping->end;
+	}
+	return true;
+}
+
+/* m.gsignal's stack, if it is one. */
+static struct error *read_signal_stack(const struct injector *injector, pid_t tid, taddr m,
+				       taddr gsignal, struct inject_stack *ret)
+{
+	const struct inject_plan *plan = &injector->plan;
+	taddr back;
+
+	if (!read_target(tid, gsignal + plan->g_m, &back, 8) ||
+	    !read_target(tid, gsignal + plan->g_stack_lo, &ret->lo, 8) ||
+	    !read_target(tid, gsignal + plan->g_stack_hi, &ret->hi, 8))
+		return error_new(ERROR_UNSUPPORTED, "m.gsignal cannot be read");
+	if (back != m || ret->lo >= ret->hi || ret->hi - ret->lo > STACK_SIZE_LIMIT ||
+	    (ret->lo | ret->hi) % 8)
+		return error_new(ERROR_UNSUPPORTED, "m.gsignal is no signal stack");
+	if (!is_private_memory(injector->maps, ret->lo, ret->hi))
+		return error_new(ERROR_UNSUPPORTED,
+				 "the signal stack is not writable private memory");
+	return NULL;
+}
+
+/*
+ * Go blocks all signals of a thread just where its signal stack is being made or given up, or
+ * another process made (runtime/proc.go: newm, mexit, beforefork): SIGURG tells. A thread that
+ * executes on its signal stack handles a signal there.
+ */
+static struct error *check_idle(const struct tracee *tracee, const struct inject_stack *stack)
+{
+	struct user_regs_struct raw;
+	struct registers registers;
+	uint64_t mask;
+	struct error *err = tracee_registers(tracee, &raw);
+
+	if (!err)
+		err = tracee_signal_mask(tracee, &mask);
+	if (err)
+		return err;
+	if (!inject_arch_usable(&raw))
+		return error_new(ERROR_UNSUPPORTED, "thread %d runs in another mode", tracee->tid);
+	registers_view(&raw, &registers);
+	if (mask >> (SIGURG - 1) & 1)
+		return error_new(ERROR_BUSY, "thread %d blocks signals", tracee->tid);
+	if (registers.sp >= stack->lo && registers.sp <= stack->hi)
+		return error_new(ERROR_BUSY, "thread %d handles a signal", tracee->tid);
+	return NULL;
+}
+
+struct error *injector_find_stack(const struct injector *injector, const struct tracee *tracee,
+				  pid_t namespace_tid, struct inject_stack *ret)
+{
+	struct inject_stack stack;
+	taddr m, gsignal;
+	struct error *err;
+
+	if (tracee->stop != TRACEE_INTERRUPTED && tracee->stop != TRACEE_GROUP_STOPPED)
+		return error_new(ERROR_BUSY, "thread %d takes a signal", tracee->tid);
+	err = find_machine(injector, tracee->tid, namespace_tid, &m, &gsignal);
+	if (!err)
+		err = read_signal_stack(injector, tracee->tid, m, gsignal, &stack);
+	if (!err)
+		err = check_idle(tracee, &stack);
+	if (err)
+		return err;
+	*ret = stack;
+	return NULL;
+}
+
+/* ---- the two calls ---- */
+
+static struct error *run(struct injector *injector, struct tracee *tracee,
+			 const struct inject_stack *stack, struct inject_call call, bool clone,
+			 struct inject_result *ret)
+{
+	const struct injection_request request = {
+		.call = call,
+		.clone = clone,
+		.filtered = injector->process->seccomp_mode == SECCOMP_MODE_FILTER,
+	};
+
+	return injection_run(tracee, &injector->code, stack, request, &injector->room, ret);
+}
+
+struct error *injector_clone(struct injector *injector, struct tracee *tracee,
+			     const struct inject_stack *stack, struct inject_result *ret)
+{
+	const struct inject_call call = { SYS_clone, { CLONE_FILES } };
+
+	return run(injector, tracee, stack, call, true, ret);
+}
+
+struct error *injector_wait(struct injector *injector, struct tracee *tracee,
+			    const struct inject_stack *stack, pid_t namespace_child,
+			    struct inject_result *ret)
+{
+	const struct inject_call call = { SYS_wait4,
+					  { (uint64_t)namespace_child, 0, WNOHANG | __WALL } };
+
+	return run(injector, tracee, stack, call, false, ret);
+}

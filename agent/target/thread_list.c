@@ -1,0 +1,164 @@
+#include "agent/target/thread_list.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ptrace.h>
+
+#include "agent/target/process.h"
+#include "agent/target/procfs.h"
+
+enum {
+	THREAD_LIMIT = 1 << 20,
+	STATUS_LIMIT = 64 << 10,
+	/* An exec then stops the thread instead of looking like the exit of all the others. */
+	OPTIONS = PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD,
+};
+
+struct error *task_status_read(const struct process *process, pid_t tid, struct task_status *ret)
+{
+	struct procfs_text text;
+	const char *pos;
+	uint64_t value;
+	struct error *err = procfs_read(&text, STATUS_LIMIT, "%s/%d/task/%d/status",
+					process->procfs->proc, process->pid, tid);
+
+	*ret = (struct task_status){ .namespace_tid = tid };
+	if (err) {
+		if (error_code(err) != ERROR_GONE)
+			return err;
+		error_free(err);
+		return NULL;
+	}
+	pos = procfs_field(&text, "State:");
+	if (pos)
+		ret->state = *pos;
+	pos = procfs_field(&text, "TracerPid:");
+	if (pos && procfs_number(&pos, 10, &value) && value <= INT_MAX)
+		ret->tracer_pid = (pid_t)value;
+	pos = procfs_field(&text, "NSpid:");
+	while (pos && procfs_number(&pos, 10, &value)) {
+		if (value <= INT_MAX)
+			ret->namespace_tid = (pid_t)value;
+	}
+	procfs_text_fini(&text);
+	return NULL;
+}
+
+bool task_status_dead(const struct task_status *status)
+{
+	return !status->state || procfs_state_dead(status->state);
+}
+
+static struct error *add_entry(struct thread_list *list, const struct list_entry *entry)
+{
+	if (list->count == THREAD_LIMIT)
+		return error_new(ERROR_LIMIT, "more than %d threads", THREAD_LIMIT);
+	if (list->count == list->capacity) {
+		uint32_t more = list->capacity ? list->capacity * 2 : 64;
+		struct list_entry *bigger = reallocarray(list->entries, more, sizeof(*bigger));
+
+		if (!bigger)
+			return &error_nomem;
+		list->entries = bigger;
+		list->capacity = more;
+	}
+	list->entries[list->count++] = *entry;
+	return NULL;
+}
+
+void thread_list_drop_gone(struct thread_list *list)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < list->count; i++) {
+		if (list->entries[i].tracee.stop != TRACEE_GONE)
+			list->entries[kept++] = list->entries[i];
+	}
+	list->count = kept;
+}
+
+/* A thread that cannot be seized: NULL if it has just ended. */
+static struct error *why_not_seized(struct thread_list *list, pid_t tid)
+{
+	struct task_status status;
+	struct error *err = task_status_read(list->process, tid, &status);
+
+	if (err)
+		return err;
+	if (task_status_dead(&status))
+		return NULL;
+	if (status.tracer_pid)
+		return error_new(ERROR_ALREADY_TRACED, "process %d is traced by process %d",
+				 list->process->pid, status.tracer_pid);
+	return process_denied(list->process);
+}
+
+/* Seizes one thread, which runs on; one that has ended is left out. */
+static struct error *seize(struct thread_list *list, pid_t tid)
+{
+	struct list_entry entry = { .thread = { .tid = tid, .namespace_tid = tid } };
+	struct task_status status;
+	struct error *err;
+
+	if (!list->process->same_pid_namespace) {
+		err = task_status_read(list->process, tid, &status);
+		if (err)
+			return err;
+		entry.thread.namespace_tid = status.namespace_tid;
+	}
+	err = tracee_seize(&entry.tracee, tid, OPTIONS);
+	if (err && error_code(err) == ERROR_GONE) {
+		error_free(err);
+		return NULL;
+	}
+	if (err && error_code(err) == ERROR_DENIED) {
+		error_free(err);
+		return why_not_seized(list, tid);
+	}
+	if (err)
+		return err;
+	return add_entry(list, &entry);
+}
+
+static int compare_tids(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+struct error *thread_list_seize_new(struct thread_list *list, uint32_t *ret_added)
+{
+	uint32_t before = list->count;
+	pid_t *known scoped(freep) = NULL;
+	pid_t *tids scoped(freep) = NULL;
+	char folder[PATH_MAX];
+	size_t count;
+	struct error *err;
+
+	snprintf(folder, sizeof(folder), "%s/%d/task", list->process->procfs->proc,
+		 list->process->pid);
+	err = procfs_ids(folder, &tids, &count);
+	if (err)
+		return err;
+	known = reallocarray(NULL, before + 1, sizeof(*known));
+	if (!known)
+		return &error_nomem;
+	for (uint32_t i = 0; i < before; i++)
+		known[i] = list->entries[i].tracee.tid;
+	qsort(known, before, sizeof(*known), compare_tids);
+	for (size_t i = 0; i < count && !err; i++) {
+		if (!bsearch(&tids[i], known, before, sizeof(*known), compare_tids))
+			err = seize(list, tids[i]);
+	}
+	*ret_added = list->count - before;
+	return err;
+}
+
+void thread_list_fini(struct thread_list *list)
+{
+	free(list->entries);
+	list->entries = NULL;
+	list->count = list->capacity = 0;
+}
