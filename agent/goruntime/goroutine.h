@@ -62,7 +62,8 @@ struct goroutine {
 	bool on_system_stack; /* the thread runs on g0 or gsignal; pc and sp are g.sched's */
 	/* Its stack is being switched or moved at the stop: no walk of it can be relied upon. */
 	bool unsettled;
-	/* Registers that a signal handler's frame holds: [from, to) of the signal stack; 0: none. */
+	/* Registers that a signal handler's frame holds: [from, to) of the signal stack; 0: none.
+	 */
 	taddr signal_frame, signal_frame_end;
 	/* Words of the g that the scan of its stack needs. */
 	taddr stack_top; /* stktopsp: sp of the outermost frame */
@@ -72,6 +73,7 @@ struct goroutine {
 };
 
 struct goroutine_table;
+struct machine_table;
 
 /* Threads are borrowed for the table's life. The caller frees *ret. */
 must_check struct error *goroutine_table_read(struct memory *memory, const struct layout *layout,
@@ -83,6 +85,9 @@ DEFINE_FREEP(goroutine_table, goroutine_table_free)
 
 uint32_t goroutine_table_count(const struct goroutine_table *table);
 const struct goroutine *goroutine_table_at(const struct goroutine_table *table, uint32_t index);
+
+/* The Ms, which goroutines' m name. */
+const struct machine_table *goroutine_table_machines(const struct goroutine_table *table);
 
 /* The runtime's word for a status, or "status N". Static. */
 const char *goroutine_status_name(uint32_t status);

@@ -17,6 +17,7 @@ struct layout;
 struct root_sink;
 
 struct module {
+	taddr moduledata;
 	taddr text, etext;
 	taddr noptrdata, enoptrdata, data, edata;
 	taddr bss, ebss, noptrbss, enoptrbss;

@@ -51,6 +51,14 @@ must_check struct error *stack_walk(struct stack_walker *walker, const struct go
 				    bool (*visit)(void *arg, const struct stack_frame *frame),
 				    void *arg);
 
+/*
+ * The source lines of a frame, inlined calls first, as pclntab_lines says. They belong to the
+ * walker and stay as long as it does.
+ */
+must_check struct error *stack_frame_lines(struct stack_walker *walker,
+					   const struct stack_frame *frame,
+					   const struct pclntab_line **ret, uint32_t *ret_count);
+
 struct stack_scan {
 	enum stack_trust trust;
 	uint64_t in_use_bytes;        /* from the innermost sp to the top of the stack */

@@ -1,0 +1,157 @@
+#include "tests/support/live_threads.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+
+enum { THREADS_MAX = 1024, VECTOR_MAX = 16 << 10 };
+
+/* The tid in the innermost pid namespace, which the target's runtime knows. */
+static uint32_t inner_tid(pid_t pid, pid_t tid)
+{
+	char path[64], line[256];
+	uint32_t inner = (uint32_t)tid;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		const char *last = strrchr(line, '\t');
+
+		if (!strncmp(line, "NSpid:", 6) && last)
+			inner = (uint32_t)atoi(last);
+	}
+	if (file)
+		fclose(file);
+	return inner;
+}
+
+/* Signals that come before our stop are handed on. */
+static struct error *wait_for_stop(pid_t tid)
+{
+	for (;;) {
+		int status;
+
+		if (waitpid(tid, &status, __WALL) != tid)
+			return error_system(errno, "waitpid %d", (int)tid);
+		if (!WIFSTOPPED(status))
+			return error_new(ERROR_GONE, "thread %d ended", (int)tid);
+		if (status >> 16 == PTRACE_EVENT_STOP)
+			return NULL;
+		if (ptrace(PTRACE_CONT, tid, 0, WSTOPSIG(status)))
+			return error_system(errno, "PTRACE_CONT %d", (int)tid);
+	}
+}
+
+static struct error *read_registers(pid_t tid, struct stopped_thread *thread)
+{
+	struct user_regs_struct r;
+	struct iovec general = { &r, sizeof(r) };
+	uint8_t *vector = calloc(1, VECTOR_MAX);
+	struct iovec extended = { vector, VECTOR_MAX };
+
+	if (!vector)
+		return &error_nomem;
+	thread->vector = vector;
+	if (ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &general))
+		return error_system(errno, "registers of %d", (int)tid);
+	if (!ptrace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &extended))
+		thread->vector_size = (uint32_t)extended.iov_len;
+	thread->pc = r.rip;
+	thread->sp = r.rsp;
+	thread->bp = r.rbp;
+	thread->tls = r.fs_base;
+	memcpy(thread->gpr,
+	       (uint64_t[THREAD_GPR_COUNT]){ r.r15, r.r14, r.r13, r.r12, r.rbp, r.rbx, r.r11, r.r10,
+					     r.r9, r.r8, r.rax, r.rcx, r.rdx, r.rsi, r.rdi, r.rsp },
+	       sizeof(thread->gpr));
+	return NULL;
+}
+
+static struct error *stop_thread(pid_t pid, pid_t tid, struct live_threads *threads)
+{
+	struct stopped_thread *thread = &threads->threads[threads->count];
+	struct error *err;
+
+	if (threads->count == THREADS_MAX)
+		return error_new(ERROR_LIMIT, "more than %d threads", THREADS_MAX);
+	if (ptrace(PTRACE_SEIZE, tid, 0, 0) || ptrace(PTRACE_INTERRUPT, tid, 0, 0))
+		return error_system(errno, "PTRACE_SEIZE %d", (int)tid);
+	err = wait_for_stop(tid);
+	if (err)
+		return err;
+	threads->count++;
+	thread->tid = (uint32_t)tid;
+	thread->target_tid = inner_tid(pid, tid);
+	return read_registers(tid, thread);
+}
+
+static bool is_stopped(const struct live_threads *threads, pid_t tid)
+{
+	for (uint32_t i = 0; i < threads->count; i++) {
+		if (threads->threads[i].tid == (uint32_t)tid)
+			return true;
+	}
+	return false;
+}
+
+/* Stops what is not stopped yet; *ret_new says how many that were. */
+static struct error *stop_round(pid_t pid, struct live_threads *threads, unsigned *ret_new)
+{
+	char path[64];
+	struct error *err = NULL;
+	struct dirent *entry;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	tasks = opendir(path);
+	if (!tasks)
+		return error_system(errno, "%s", path);
+	*ret_new = 0;
+	while (!err && (entry = readdir(tasks))) {
+		pid_t tid = atoi(entry->d_name);
+
+		if (tid <= 0 || is_stopped(threads, tid))
+			continue;
+		err = stop_thread(pid, tid, threads);
+		++*ret_new;
+	}
+	closedir(tasks);
+	return err;
+}
+
+struct error *live_threads_stop(pid_t pid, struct live_threads *ret)
+{
+	struct live_threads threads = { .threads =
+					    calloc(THREADS_MAX, sizeof(*threads.threads)) };
+	struct error *err = NULL;
+	unsigned more = 1;
+
+	if (!threads.threads)
+		return &error_nomem;
+	while (!err && more)
+		err = stop_round(pid, &threads, &more);
+	if (err) {
+		live_threads_fini(&threads);
+		return err;
+	}
+	*ret = threads;
+	return NULL;
+}
+
+void live_threads_fini(struct live_threads *threads)
+{
+	for (uint32_t i = 0; i < threads->count; i++) {
+		ptrace(PTRACE_DETACH, threads->threads[i].tid, 0, 0);
+		free((void *)threads->threads[i].vector);
+	}
+	free(threads->threads);
+	*threads = (struct live_threads){ 0 };
+}

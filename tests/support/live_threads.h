@@ -1,0 +1,20 @@
+/* For tests: all threads of a process stopped by ptrace, with their registers. */
+#ifndef TESTS_SUPPORT_LIVE_THREADS_H
+#define TESTS_SUPPORT_LIVE_THREADS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agent/goruntime/goroutine.h"
+#include "proto/base/error.h"
+
+struct live_threads {
+	struct stopped_thread *threads;
+	uint32_t count;
+};
+
+/* Stops every thread of pid. The caller lets them go with live_threads_fini. */
+must_check struct error *live_threads_stop(pid_t pid, struct live_threads *ret);
+void live_threads_fini(struct live_threads *threads);
+
+#endif
