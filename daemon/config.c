@@ -1,0 +1,151 @@
+#include "daemon/config.h"
+
+#include <confuse.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/quantity.h"
+
+enum { MAX_SCANS_MAX = 64, INTERVAL_MAX_SECONDS = 86400 };
+
+void config_init(struct config *config)
+{
+	*config = (struct config){ .min_stop_interval_us = 1000000, .max_scans = 2 };
+}
+
+void config_fini(struct config *config)
+{
+	free(config->user);
+	*config = (struct config){ 0 };
+}
+
+/*
+ * libconfuse reports through a callback that gets no argument of ours. The file is read once,
+ * before there are threads.
+ */
+static struct error *first_error;
+
+static __attribute__((format(printf, 2, 0))) void keep_error(cfg_t *cfg, const char *format,
+							     va_list args)
+{
+	char *text;
+
+	if (first_error)
+		return;
+	if (vasprintf(&text, format, args) < 0) {
+		first_error = &error_nomem;
+		return;
+	}
+	if (cfg && cfg->filename && cfg->line)
+		first_error = error_new(ERROR_FORMAT, "%s:%d: %s", cfg->filename, cfg->line, text);
+	else
+		first_error = error_new(ERROR_FORMAT, "%s", text);
+	free(text);
+}
+
+static int check_interval(cfg_t *cfg, cfg_opt_t *opt)
+{
+	double seconds = cfg_opt_getnfloat(opt, cfg_opt_size(opt) - 1);
+
+	if (seconds >= 0 && seconds <= INTERVAL_MAX_SECONDS)
+		return 0;
+	cfg_error(cfg, "%s is in seconds, from 0 to %d", cfg_opt_name(opt), INTERVAL_MAX_SECONDS);
+	return -1;
+}
+
+static int check_max_scans(cfg_t *cfg, cfg_opt_t *opt)
+{
+	long count = cfg_opt_getnint(opt, cfg_opt_size(opt) - 1);
+
+	if (count >= 1 && count <= MAX_SCANS_MAX)
+		return 0;
+	cfg_error(cfg, "%s goes from 1 to %d", cfg_opt_name(opt), MAX_SCANS_MAX);
+	return -1;
+}
+
+static int check_memory(cfg_t *cfg, cfg_opt_t *opt)
+{
+	uint64_t bytes;
+
+	if (quantity_bytes(cfg_opt_getnstr(opt, cfg_opt_size(opt) - 1), &bytes) && bytes > 0)
+		return 0;
+	cfg_error(cfg, "%s is a number of bytes, or one with KiB, MiB or GiB behind it",
+		  cfg_opt_name(opt));
+	return -1;
+}
+
+static int check_user(cfg_t *cfg, cfg_opt_t *opt)
+{
+	const char *name = cfg_opt_getnstr(opt, cfg_opt_size(opt) - 1);
+
+	if (name && *name)
+		return 0;
+	cfg_error(cfg, "%s must name a user", cfg_opt_name(opt));
+	return -1;
+}
+
+/* Takes what the file has set; the rest stays as it is. */
+static struct error *apply(cfg_t *cfg, struct config *config)
+{
+	if (cfg_size(cfg, "user")) {
+		char *user = strdup(cfg_getstr(cfg, "user"));
+
+		if (!user)
+			return &error_nomem;
+		free(config->user);
+		config->user = user;
+	}
+	if (cfg_size(cfg, "min_stop_interval"))
+		config->min_stop_interval_us =
+		    (uint64_t)(cfg_getfloat(cfg, "min_stop_interval") * 1e6);
+	if (cfg_size(cfg, "max_scans"))
+		config->max_scans = (uint32_t)cfg_getint(cfg, "max_scans");
+	if (cfg_size(cfg, "max_scan_memory") &&
+	    !quantity_bytes(cfg_getstr(cfg, "max_scan_memory"), &config->max_scan_memory))
+		return error_new(ERROR_FORMAT, "max_scan_memory"); /* checked while parsing */
+	return NULL;
+}
+
+static struct error *parse(cfg_t *cfg, const char *path, FILE *file)
+{
+	struct error *err;
+
+	cfg->filename = strdup(path); /* cfg_free frees it */
+	if (!cfg->filename)
+		return &error_nomem;
+	cfg_set_error_function(cfg, keep_error);
+	cfg_set_validate_func(cfg, "min_stop_interval", check_interval);
+	cfg_set_validate_func(cfg, "max_scans", check_max_scans);
+	cfg_set_validate_func(cfg, "max_scan_memory", check_memory);
+	cfg_set_validate_func(cfg, "user", check_user);
+	if (cfg_parse_fp(cfg, file) == CFG_SUCCESS && !first_error)
+		return NULL;
+	err = take(first_error);
+	return err ? err : error_new(ERROR_FORMAT, "%s: cannot be parsed", path);
+}
+
+struct error *config_read(struct config *config, const char *path)
+{
+	cfg_opt_t options[] = {
+		CFG_FLOAT("min_stop_interval", 0, CFGF_NODEFAULT),
+		CFG_INT("max_scans", 0, CFGF_NODEFAULT),
+		CFG_STR("max_scan_memory", NULL, CFGF_NODEFAULT),
+		CFG_STR("user", NULL, CFGF_NODEFAULT),
+		CFG_END(),
+	};
+	struct error *err;
+	FILE *file = fopen(path, "re");
+	cfg_t *cfg;
+
+	if (!file)
+		return error_recode(error_system(errno, "cannot read %s", path), ERROR_SYSTEM);
+	cfg = cfg_init(options, CFGF_NONE);
+	err = cfg ? parse(cfg, path, file) : &error_nomem;
+	if (!err)
+		err = apply(cfg, config);
+	cfg_free(cfg);
+	fclose(file);
+	return err;
+}

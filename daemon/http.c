@@ -1,0 +1,242 @@
+#include "daemon/http.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <microhttpd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "daemon/serve.h"
+#include "proto/base/log.h"
+
+enum {
+	CONNECTIONS_MAX = 128, /* on each socket */
+	IDLE_SECONDS = 30,
+	CONNECTION_MEMORY = 64 << 10, /* request line and headers must fit */
+};
+
+struct http {
+	struct MHD_Daemon *daemons[LISTENERS_MAX];
+	size_t count;
+};
+
+/* What libmicrohttpd hands back with each callback of one request. */
+struct request {
+	char *target; /* NULL: there was no memory for it */
+};
+
+static void *request_begin(void *arg, const char *uri, struct MHD_Connection *connection)
+{
+	struct request *request = malloc(sizeof(*request));
+
+	(void)arg;
+	(void)connection;
+	if (request)
+		request->target = strdup(uri);
+	return request;
+}
+
+static void request_end(void *arg, struct MHD_Connection *connection, void **state,
+			enum MHD_RequestTerminationCode why)
+{
+	struct request *request = take(*state);
+
+	(void)arg;
+	(void)connection;
+	(void)why;
+	if (request)
+		free(request->target);
+	free(request);
+}
+
+static const char *header(struct MHD_Connection *connection, const char *name)
+{
+	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+/* A header that comes twice could be read one way by us and another way by somebody else. */
+struct header_count {
+	const char *name;
+	unsigned count;
+};
+
+static enum MHD_Result count_header(void *arg, enum MHD_ValueKind kind, const char *name,
+				    const char *value)
+{
+	struct header_count *header = arg;
+
+	(void)kind;
+	(void)value;
+	header->count += strcasecmp(name, header->name) == 0;
+	return MHD_YES;
+}
+
+static bool is_repeated(struct MHD_Connection *connection, const char *name)
+{
+	struct header_count header = { .name = name };
+
+	MHD_get_connection_values(connection, MHD_HEADER_KIND, count_header, &header);
+	return header.count > 1;
+}
+
+/* ---- the answer on its way out ---- */
+
+static ssize_t no_content(void *arg, uint64_t position, char *buffer, size_t size)
+{
+	(void)arg;
+	(void)position;
+	(void)buffer;
+	(void)size;
+	return MHD_CONTENT_READER_END_OF_STREAM;
+}
+
+/* The body moves into the response; a body whose size nobody knows has no Content-Length. */
+static struct MHD_Response *make_response(struct exchange *exchange)
+{
+	struct bytes *body = &exchange->body.bytes;
+	struct MHD_Response *response;
+
+	if (!exchange->has_body)
+		return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 1, no_content, NULL,
+							 NULL);
+	response = MHD_create_response_from_buffer(body->size, body->data, MHD_RESPMEM_MUST_FREE);
+	if (response)
+		body->data = NULL, body->size = body->capacity = 0;
+	return response;
+}
+
+/* *failed stays set once it is. */
+static void add_header(struct MHD_Response *response, const char *name, const char *value,
+		       bool *failed)
+{
+	if (MHD_add_response_header(response, name, value) != MHD_YES)
+		*failed = true;
+}
+
+static bool add_headers(struct MHD_Response *response, const struct exchange *exchange)
+{
+	bool failed = false;
+
+	add_header(response, "Content-Type", exchange->content_type, &failed);
+	add_header(response, "Cache-Control", "no-store", &failed);
+	add_header(response, "X-Content-Type-Options", "nosniff", &failed);
+	if (exchange->allow)
+		add_header(response, "Allow", exchange->allow, &failed);
+	if (exchange->for_pprof && exchange->status != 200)
+		add_header(response, "X-Go-Pprof", "1", &failed);
+	if (exchange->retry_after_ms && exchange->status != 200) {
+		char seconds[24];
+
+		snprintf(seconds, sizeof(seconds), "%" PRIu64,
+			 (exchange->retry_after_ms + 999) / 1000);
+		add_header(response, "Retry-After", seconds, &failed);
+	}
+	return !failed;
+}
+
+static enum MHD_Result respond(struct MHD_Connection *connection, struct exchange *exchange)
+{
+	struct error *err = text_finish(&exchange->body);
+	struct MHD_Response *response = NULL;
+	enum MHD_Result result = MHD_NO;
+
+	if (!err)
+		response = make_response(exchange);
+	if (response && add_headers(response, exchange))
+		result = MHD_queue_response(connection, exchange->status, response);
+	if (response)
+		MHD_destroy_response(response);
+	if (result != MHD_YES)
+		log_error("http", "connection dropped, no memory for an answer");
+	error_free(err);
+	return result;
+}
+
+static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, const char *url,
+			      const char *method, const char *version, const char *upload_data,
+			      size_t *upload_size, void **state)
+{
+	const struct request *request = *state;
+	const union MHD_ConnectionInfo *info =
+	    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct exchange exchange;
+	enum MHD_Result result;
+
+	(void)url;
+	(void)version;
+	(void)upload_data;
+	(void)upload_size;
+	if (!request || !request->target || !info)
+		return MHD_NO;
+	exchange_init(&exchange, arg);
+	exchange.method = method;
+	exchange.target = request->target;
+	exchange.client = info->connect_fd;
+	exchange.host = header(connection, "Host");
+	exchange.origin = header(connection, "Origin");
+	exchange.fetch_site = header(connection, "Sec-Fetch-Site");
+	exchange.accept = header(connection, "Accept");
+	if (is_repeated(connection, "Host") || is_repeated(connection, "Origin"))
+		exchange_refuse(&exchange, 400, "bad_request", "a header is given twice");
+	else
+		serve(&exchange);
+	result = respond(connection, &exchange);
+	exchange_fini(&exchange);
+	return result;
+}
+
+static __attribute__((format(printf, 2, 0))) void log_library(void *arg, const char *format,
+							      va_list args)
+{
+	char text[256], escaped[512];
+
+	(void)arg;
+	vsnprintf(text, sizeof(text), format, args);
+	log_debug("http", "libmicrohttpd says \"%s\"", log_escape(text, escaped, sizeof(escaped)));
+}
+
+struct error *http_start(struct server *server, struct listeners *listeners, struct http **ret)
+{
+	const unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
+			       MHD_USE_POLL | MHD_USE_ITC | MHD_USE_ERROR_LOG;
+	struct http *http = calloc(1, sizeof(*http));
+
+	if (!http)
+		return &error_nomem;
+	for (size_t i = 0; i < listeners->count; i++) {
+		struct MHD_Daemon *daemon = MHD_start_daemon(
+		    flags, 0, NULL, NULL, handle, server, MHD_OPTION_EXTERNAL_LOGGER, log_library,
+		    NULL, MHD_OPTION_LISTEN_SOCKET, listeners->sockets[i],
+		    MHD_OPTION_URI_LOG_CALLBACK, request_begin, NULL, MHD_OPTION_NOTIFY_COMPLETED,
+		    request_end, NULL, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
+		    MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		    (size_t)CONNECTION_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+
+		if (!daemon) {
+			http_free(http);
+			return error_system(errno, "cannot start the HTTP server");
+		}
+		listeners->sockets[i] = -1;
+		http->daemons[http->count++] = daemon;
+	}
+	*ret = http;
+	return NULL;
+}
+
+void http_quiesce(struct http *http)
+{
+	for (size_t i = 0; i < http->count; i++) {
+		int listener scoped(closep) = MHD_quiesce_daemon(http->daemons[i]);
+	}
+}
+
+void http_free(struct http *http)
+{
+	if (!http)
+		return;
+	for (size_t i = 0; i < http->count; i++)
+		MHD_stop_daemon(http->daemons[i]);
+	free(http);
+}

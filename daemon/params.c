@@ -1,0 +1,171 @@
+#include "daemon/params.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/quantity.h"
+#include "daemon/rfc3339.h"
+#include "daemon/uri.h"
+
+enum {
+	SECOND_US = 1000000,
+	TIMEOUT_MAX_SECONDS = 600,
+	MAX_AGE_MAX_SECONDS = 3600,
+	MAX_PAUSE_MAX_SECONDS = 60,
+};
+
+static struct error *seconds(const char *name, const char *value, uint64_t max_seconds,
+			     bool zero_is_allowed, uint64_t *ret_us)
+{
+	uint64_t us;
+
+	if (!quantity_seconds(value, &us) || us > max_seconds * SECOND_US ||
+	    (us == 0 && !zero_is_allowed))
+		return error_new(ERROR_BAD_REQUEST,
+				 "%s=%s: a number of seconds is wanted, %s to %u", name, value,
+				 zero_is_allowed ? "0" : "more than 0", (unsigned)max_seconds);
+	*ret_us = us;
+	return NULL;
+}
+
+static struct error *set_format(struct params *params, const char *value)
+{
+	params->format = value; /* which are offered is for negotiate() to say */
+	return NULL;
+}
+
+static struct error *set_timeout(struct params *params, const char *value)
+{
+	return seconds("timeout", value, TIMEOUT_MAX_SECONDS, false, &params->timeout_us);
+}
+
+static struct error *set_start(struct params *params, const char *value)
+{
+	if (!rfc3339_is_valid(value))
+		return error_new(ERROR_BAD_REQUEST,
+				 "start=%s: the process's start_time is wanted, as /pid/N gives it",
+				 value);
+	params->start = value;
+	return NULL;
+}
+
+static struct error *set_mode(struct params *params, const char *value)
+{
+	static const char *const names[] = {
+		[GOHEAPD__MODE__MODE_AUTO] = "auto",
+		[GOHEAPD__MODE__MODE_FORK] = "fork",
+		[GOHEAPD__MODE__MODE_STOP] = "stop",
+	};
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (strcmp(value, names[i]) == 0) {
+			params->mode = (Goheapd__Mode)i;
+			return NULL;
+		}
+	}
+	return error_new(ERROR_BAD_REQUEST, "mode=%s: auto, fork or stop is wanted", value);
+}
+
+static struct error *set_depth(struct params *params, const char *value)
+{
+	if (strcmp(value, "full") == 0)
+		params->depth = GOHEAPD__DEPTH__DEPTH_FULL;
+	else if (strcmp(value, "census") == 0)
+		params->depth = GOHEAPD__DEPTH__DEPTH_CENSUS;
+	else
+		return error_new(ERROR_BAD_REQUEST, "depth=%s: full or census is wanted", value);
+	return NULL;
+}
+
+static struct error *set_max_age(struct params *params, const char *value)
+{
+	return seconds("max_age", value, MAX_AGE_MAX_SECONDS, true, &params->max_age_us);
+}
+
+static struct error *set_max_pause(struct params *params, const char *value)
+{
+	return seconds("max_pause", value, MAX_PAUSE_MAX_SECONDS, false, &params->max_pause_us);
+}
+
+static struct error *set_dead(struct params *params, const char *value)
+{
+	if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
+		return error_new(ERROR_BAD_REQUEST, "dead=%s: 0 or 1 is wanted", value);
+	params->dead = value[0] == '1';
+	return NULL;
+}
+
+static const struct rule {
+	unsigned bit;
+	const char *name;
+	struct error *(*set)(struct params *params, const char *value);
+} rules[] = {
+	{ PARAM_FORMAT, "format", set_format },
+	{ PARAM_MODE, "mode", set_mode },
+	{ PARAM_DEPTH, "depth", set_depth },
+	{ PARAM_MAX_AGE, "max_age", set_max_age },
+	{ PARAM_MAX_PAUSE, "max_pause", set_max_pause },
+	{ PARAM_TIMEOUT, "timeout", set_timeout },
+	{ PARAM_START, "start", set_start },
+	{ PARAM_DEAD, "dead", set_dead },
+};
+enum { RULE_COUNT = sizeof(rules) / sizeof(*rules) };
+
+static const struct rule *rule_find(const char *name, unsigned accepted)
+{
+	for (unsigned i = 0; i < RULE_COUNT; i++) {
+		if (rules[i].bit & accepted && strcmp(rules[i].name, name) == 0)
+			return &rules[i];
+	}
+	return NULL;
+}
+
+static struct error *unknown_parameter(const char *name, unsigned accepted)
+{
+	char list[128] = "";
+
+	for (unsigned i = 0; i < RULE_COUNT; i++) {
+		size_t used = strlen(list);
+
+		if (rules[i].bit & accepted)
+			snprintf(list + used, sizeof(list) - used, "%s%s", used ? ", " : "",
+				 rules[i].name);
+	}
+	return error_new(ERROR_BAD_REQUEST, "unknown parameter \"%s\"; this path takes %s", name,
+			 *list ? list : "none");
+}
+
+void params_init(struct params *params)
+{
+	*params = (struct params){
+		.timeout_us = 60 * SECOND_US,
+		.max_pause_us = SECOND_US / 4,
+		.mode = GOHEAPD__MODE__MODE_AUTO,
+		.depth = GOHEAPD__DEPTH__DEPTH_FULL,
+	};
+}
+
+struct error *params_set(struct params *params, const char *name, const char *value)
+{
+	const struct rule *rule = rule_find(name, ~0u);
+
+	return rule ? rule->set(params, value) : unknown_parameter(name, ~0u);
+}
+
+struct error *params_read(const struct uri *uri, unsigned accepted, struct params *ret)
+{
+	struct params params;
+	struct error *err = NULL;
+
+	params_init(&params);
+	for (size_t i = 0; !err && i < uri->param_count; i++) {
+		const struct uri_param *param = &uri->params[i];
+		const struct rule *rule = rule_find(param->name, accepted);
+
+		err = rule ? rule->set(&params, param->value)
+			   : unknown_parameter(param->name, accepted);
+	}
+	if (!err)
+		*ret = params;
+	return err;
+}

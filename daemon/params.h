@@ -1,0 +1,51 @@
+/*
+ * The parameters of a request: which there are, which of them a path takes, and their values,
+ * checked.
+ */
+#ifndef DAEMON_PARAMS_H
+#define DAEMON_PARAMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/base/error.h"
+#include "proto/goheapd.pb-c.h"
+
+struct uri;
+
+/* A path's parameters are a sum of these. */
+enum {
+	PARAM_FORMAT = 1 << 0,
+	PARAM_TIMEOUT = 1 << 1,
+	PARAM_START = 1 << 2,
+	PARAM_MODE = 1 << 3,
+	PARAM_DEPTH = 1 << 4,
+	PARAM_MAX_AGE = 1 << 5,
+	PARAM_MAX_PAUSE = 1 << 6,
+	PARAM_DEAD = 1 << 7,
+
+	PARAMS_SCAN = PARAM_FORMAT | PARAM_TIMEOUT | PARAM_START | PARAM_MODE | PARAM_DEPTH |
+		      PARAM_MAX_AGE | PARAM_MAX_PAUSE,
+};
+
+/* Strings belong to the uri. */
+struct params {
+	const char *format; /* NULL: not given */
+	const char *start;  /* NULL: any */
+	uint64_t timeout_us, max_age_us, max_pause_us;
+	Goheapd__Mode mode;
+	Goheapd__Depth depth;
+	bool dead;
+};
+
+/*
+ * Reads the uri's parameters, of which the path takes accepted; for the others the defaults.
+ * ERROR_BAD_REQUEST names the parameter that is unknown or malformed.
+ */
+must_check struct error *params_read(const struct uri *uri, unsigned accepted, struct params *ret);
+
+/* The same values from the command line of goheap. */
+must_check struct error *params_set(struct params *params, const char *name, const char *value);
+void params_init(struct params *params);
+
+#endif

@@ -1,0 +1,71 @@
+#include "daemon/quantity.h"
+
+#include <string.h>
+
+#include "proto/base/checked.h"
+
+/* Reads digits from *pos and steps over them; false if there are none or too many. */
+static bool take_digits(const char **pos, uint64_t *ret)
+{
+	const char *p = *pos;
+	uint64_t value = 0;
+
+	if (*p < '0' || *p > '9')
+		return false;
+	for (; *p >= '0' && *p <= '9'; p++) {
+		if (!checked_mul(value, 10, &value) ||
+		    !checked_add(value, (uint64_t)(*p - '0'), &value))
+			return false;
+	}
+	*pos = p;
+	*ret = value;
+	return true;
+}
+
+bool quantity_u64(const char *text, uint64_t *ret)
+{
+	uint64_t value;
+
+	if (!take_digits(&text, &value) || *text)
+		return false;
+	*ret = value;
+	return true;
+}
+
+bool quantity_bytes(const char *text, uint64_t *ret)
+{
+	static const struct {
+		const char *name;
+		uint64_t bytes;
+	} units[] = {
+		{ "", 1 },
+		{ "KiB", 1ull << 10 },
+		{ "MiB", 1ull << 20 },
+		{ "GiB", 1ull << 30 },
+	};
+	uint64_t value;
+
+	if (!take_digits(&text, &value))
+		return false;
+	for (unsigned i = 0; i < sizeof(units) / sizeof(*units); i++) {
+		if (strcmp(text, units[i].name) == 0)
+			return checked_mul(value, units[i].bytes, ret);
+	}
+	return false;
+}
+
+bool quantity_seconds(const char *text, uint64_t *ret_us)
+{
+	uint64_t whole, unit = 100000, decimals = 0, us;
+
+	if (!take_digits(&text, &whole))
+		return false;
+	if (*text == '.') {
+		for (text++; *text >= '0' && *text <= '9'; text++, unit /= 10)
+			decimals += unit * (uint64_t)(*text - '0');
+	}
+	if (*text || !checked_mul(whole, 1000000, &us) || !checked_add(us, decimals, &us))
+		return false;
+	*ret_us = us;
+	return true;
+}

@@ -1,0 +1,34 @@
+/*
+ * Answers as people and programs read them: from the agent's messages to JSON and to text. Used by
+ * the daemon and, where none runs, by goheap. Nothing here knows of HTTP or of a terminal.
+ */
+#ifndef DAEMON_RENDER_H
+#define DAEMON_RENDER_H
+
+#include "daemon/text.h"
+#include "proto/goheapd.pb-c.h"
+
+/* A scan's result together with what is not the agent's to say. */
+struct scan_view {
+	const Goheapd__ScanResult *result;
+	const char *id;
+	bool cached;
+	bool dead; /* list dead goroutines too */
+};
+
+void render_json_pids(struct text *text, Goheapd__Process *const *processes, size_t count);
+void render_json_overview(struct text *text, const Goheapd__OverviewResult *overview);
+void render_json_memusage(struct text *text, const struct scan_view *view);
+void render_json_goroutines(struct text *text, const struct scan_view *view);
+void render_json_mappings(struct text *text, const struct scan_view *view);
+
+/* now_ns, since the epoch, is what ages are counted to. */
+void render_text_pids(struct text *text, Goheapd__Process *const *processes, size_t count,
+		      uint64_t now_ns);
+void render_text_overview(struct text *text, const Goheapd__OverviewResult *overview,
+			  uint64_t now_ns);
+void render_text_memusage(struct text *text, const struct scan_view *view);
+void render_text_goroutines(struct text *text, const struct scan_view *view);
+void render_text_mappings(struct text *text, const struct scan_view *view);
+
+#endif

@@ -1,0 +1,94 @@
+#include <string.h>
+
+#include "daemon/render_json_common.h"
+
+static json_t *frame_object(const Goheapd__Frame *frame)
+{
+	struct json_fields object;
+	json_t *ret = NULL;
+
+	json_fields_init(&object);
+	json_add_bytes(&object, "function", frame->function);
+	json_add_optional_bytes(&object, "file", frame->has_file, frame->file);
+	json_add_optional_u64(&object, "line", frame->has_line, frame->line);
+	json_add_bool(&object, "inlined", frame->has_inlined && frame->inlined);
+	error_free(json_fields_finish(&object, &ret));
+	return ret;
+}
+
+static void add_frames(struct json_fields *fields, const Goheapd__Goroutine *g)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < g->n_frames; i++) {
+		if (json_array_append_new(list, frame_object(g->frames[i])) < 0)
+			fields->failed = true;
+	}
+	json_add(fields, "frames", list);
+}
+
+static void add_creator(struct json_fields *fields, const Goheapd__Goroutine *g)
+{
+	json_add_optional_bytes(fields, "created_by", g->has_created_by, g->created_by);
+	json_add_optional_bytes(fields, "created_by_file", g->has_created_by_file,
+				g->created_by_file);
+	json_add_optional_u64(fields, "created_by_line", g->has_created_by_line,
+			      g->created_by_line);
+	json_add_optional_u64(fields, "creator_id", g->has_creator_id, g->creator_id);
+}
+
+static void add_goroutine(struct text *text, const Goheapd__Goroutine *g)
+{
+	struct json_fields fields;
+
+	json_fields_init(&fields);
+	json_add_u64(&fields, "id", g->id);
+	json_add_string(&fields, "status", g->status);
+	json_add_optional_bytes(&fields, "wait_reason", g->has_wait_reason, g->wait_reason);
+	if (g->has_waiting_since_ns)
+		json_add_time(&fields, "waiting_since", g->waiting_since_ns);
+	else
+		json_add_null(&fields, "waiting_since");
+	json_add_bool(&fields, "system", g->system);
+	json_add_null(&fields, "labels");
+	add_creator(&fields, g);
+	json_add_optional_u64(&fields, "thread", g->has_thread, g->thread);
+	json_add_optional_u64(&fields, "locked_thread", g->has_locked_thread, g->locked_thread);
+	json_add_u64(&fields, "stack_bytes", g->stack_bytes);
+	json_add_optional_u64(&fields, "stack_in_use_bytes", g->has_stack_in_use_bytes,
+			      g->stack_in_use_bytes);
+	if (g->has_blocked_on)
+		json_add_address(&fields, "blocked_on", g->blocked_on);
+	else
+		json_add_null(&fields, "blocked_on");
+	json_add_null(&fields, "retained_bytes");
+	json_add_optional_bytes(&fields, "error", g->has_error, g->error);
+	add_frames(&fields, g);
+	json_list_add(text, &fields);
+}
+
+void render_json_goroutines(struct text *text, const struct scan_view *view)
+{
+	static const struct json_warning no_labels = {
+		"labels_not_available",
+		"this version does not read goroutine labels yet: labels is null"
+	};
+	const Goheapd__ScanResult *result = view->result;
+	struct json_fields fields;
+	json_t *head;
+	struct error *err;
+
+	json_fields_init(&fields);
+	render_json_scan_head(&fields, view, &no_labels);
+	err = json_fields_finish(&fields, &head);
+	if (err) {
+		text_fail(text, err);
+		return;
+	}
+	json_list_begin(text, head, "goroutines");
+	for (size_t i = 0; i < result->n_goroutines; i++) {
+		if (view->dead || strcmp(result->goroutines[i]->status, "dead") != 0)
+			add_goroutine(text, result->goroutines[i]);
+	}
+	json_list_end(text);
+}

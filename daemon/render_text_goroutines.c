@@ -1,0 +1,95 @@
+/*
+ * Goroutines in the form of Go's own traceback, which people and tools read: a heading with the
+ * state, then two lines for each frame.
+ */
+#include <inttypes.h>
+
+#include "daemon/render_text_common.h"
+
+enum { NS_PER_SECOND = 1000000000, NAME_MAX_CHARS = 1000 };
+
+/* Lines of our own begin with '#', as comments do in Go's text profiles. */
+static void append_head(struct text *text, const struct scan_view *view)
+{
+	text_string(text, "# ");
+	text_scan_head(text, view);
+	for (size_t i = 0; i < view->result->scan->n_warnings; i++) {
+		text_string(text, "# ");
+		text_escaped(text, view->result->scan->warnings[i]->message, NAME_MAX_CHARS);
+		text_string(text, "\n");
+	}
+}
+
+/* "[chan receive, 5 minutes, locked to thread]": minutes only, as Go has it. */
+static void append_state(struct text *text, const Goheapd__Goroutine *g, uint64_t now_ns)
+{
+	text_printf(text, "goroutine %" PRIu64 " [", g->id);
+	if (g->has_wait_reason && g->wait_reason.len)
+		text_escaped(text, g->wait_reason, NAME_MAX_CHARS);
+	else
+		text_escaped(text, text_bytes(g->status), NAME_MAX_CHARS);
+	if (g->has_waiting_since_ns && now_ns > g->waiting_since_ns) {
+		uint64_t minutes = (now_ns - g->waiting_since_ns) / NS_PER_SECOND / 60;
+
+		if (minutes)
+			text_printf(text, ", %" PRIu64 " minutes", minutes);
+	}
+	if (g->has_locked_thread)
+		text_string(text, ", locked to thread");
+	text_string(text, "]:\n");
+}
+
+static void append_place(struct text *text, bool has_file, ProtobufCBinaryData file, bool has_line,
+			 uint32_t line)
+{
+	if (!has_file)
+		return;
+	text_string(text, "\t");
+	text_escaped(text, file, NAME_MAX_CHARS);
+	if (has_line)
+		text_printf(text, ":%" PRIu32, line);
+	text_string(text, "\n");
+}
+
+static void append_creator(struct text *text, const Goheapd__Goroutine *g)
+{
+	if (!g->has_created_by)
+		return;
+	text_string(text, "created by ");
+	text_escaped(text, g->created_by, NAME_MAX_CHARS);
+	if (g->has_creator_id)
+		text_printf(text, " in goroutine %" PRIu64, g->creator_id);
+	text_string(text, "\n");
+	append_place(text, g->has_created_by_file, g->created_by_file, g->has_created_by_line,
+		     g->created_by_line);
+}
+
+static void append_goroutine(struct text *text, const Goheapd__Goroutine *g, uint64_t now_ns)
+{
+	text_string(text, "\n");
+	append_state(text, g, now_ns);
+	for (size_t i = 0; i < g->n_frames; i++) {
+		const Goheapd__Frame *frame = g->frames[i];
+
+		text_escaped(text, frame->function, NAME_MAX_CHARS);
+		text_string(text, "(...)\n");
+		append_place(text, frame->has_file, frame->file, frame->has_line, frame->line);
+	}
+	if (g->has_error) {
+		text_string(text, "...the stack could not be walked further: ");
+		text_escaped(text, g->error, NAME_MAX_CHARS);
+		text_string(text, "\n");
+	}
+	append_creator(text, g);
+}
+
+void render_text_goroutines(struct text *text, const struct scan_view *view)
+{
+	const Goheapd__ScanResult *result = view->result;
+
+	append_head(text, view);
+	for (size_t i = 0; i < result->n_goroutines; i++) {
+		if (view->dead || strcmp(result->goroutines[i]->status, "dead") != 0)
+			append_goroutine(text, result->goroutines[i], result->scan->started_at_ns);
+	}
+}

@@ -1,0 +1,136 @@
+#include "daemon/route.h"
+
+#include <string.h>
+
+#include "daemon/answer.h"
+#include "daemon/params.h"
+
+enum { METHODS_READ = METHOD_GET | METHOD_HEAD };
+
+const struct route routes[] = {
+	{ METHODS_READ, "healthz", ROLE_ANYBODY, 0, { FORMAT_TEXT }, false, answer_healthz },
+	{ METHODS_READ, "readyz", ROLE_ANYBODY, 0, { FORMAT_TEXT }, false, answer_readyz },
+	{ METHODS_READ,
+	  "pids",
+	  ROLE_CALLER,
+	  PARAM_FORMAT | PARAM_TIMEOUT,
+	  { FORMAT_JSON, FORMAT_TEXT },
+	  false,
+	  answer_pids },
+	{ METHODS_READ,
+	  "pid/*",
+	  ROLE_TARGET,
+	  PARAM_FORMAT | PARAM_TIMEOUT | PARAM_START,
+	  { FORMAT_JSON, FORMAT_TEXT },
+	  false,
+	  answer_overview },
+	{ METHODS_READ,
+	  "pid/*/memusage",
+	  ROLE_TARGET,
+	  PARAMS_SCAN,
+	  { FORMAT_JSON, FORMAT_TEXT },
+	  true,
+	  answer_memusage },
+	{ METHODS_READ,
+	  "pid/*/goroutines",
+	  ROLE_TARGET,
+	  PARAMS_SCAN | PARAM_DEAD,
+	  { FORMAT_JSON, FORMAT_TEXT },
+	  true,
+	  answer_goroutines },
+	{ METHODS_READ,
+	  "pid/*/mappings",
+	  ROLE_TARGET,
+	  PARAMS_SCAN,
+	  { FORMAT_JSON, FORMAT_TEXT },
+	  true,
+	  answer_mappings },
+	{ 0 },
+};
+
+/* Paths of the contract that this version does not have; "**" stands for any rest. */
+static const char *const planned[] = {
+	"",
+	"metrics",
+	"sd",
+	"history",
+	"pid/*/profile",
+	"pid/*/histogram",
+	"pid/*/threads",
+	"pid/*/leaks",
+	"pid/*/objects",
+	"pid/*/object/*",
+	"pid/*/dominators",
+	"pid/*/diff",
+	"pid/*/scans",
+	"pid/*/metrics",
+	"pid/*/core",
+	"pid/*/debug/pprof/**",
+};
+
+/* The next segment of a pattern, of which *pos is stepped behind its slash. */
+static size_t pattern_segment(const char **pos, const char **ret)
+{
+	size_t size = strcspn(*pos, "/");
+
+	*ret = *pos;
+	*pos += size + ((*pos)[size] == '/');
+	return size;
+}
+
+static bool segment_fits(const char *pattern, size_t size, const char *segment, bool is_first)
+{
+	if (size == 1 && *pattern == '*')
+		return *segment != '\0';
+	if (is_first && strcmp(segment, "comm") == 0)
+		segment = "pid";
+	return strlen(segment) == size && memcmp(segment, pattern, size) == 0;
+}
+
+static bool path_fits(const char *pattern, const struct uri *uri)
+{
+	size_t i = 0;
+
+	while (*pattern) {
+		const char *segment;
+		size_t size = pattern_segment(&pattern, &segment);
+
+		if (size == 2 && memcmp(segment, "**", 2) == 0)
+			return true;
+		if (i == uri->segment_count ||
+		    !segment_fits(segment, size, uri->segments[i], i == 0))
+			return false;
+		i++;
+	}
+	return i == uri->segment_count;
+}
+
+const struct route *route_find(const struct uri *uri)
+{
+	for (const struct route *route = routes; route->path; route++) {
+		if (path_fits(route->path, uri))
+			return route;
+	}
+	return NULL;
+}
+
+const char *route_absence(const struct uri *uri)
+{
+	if (path_fits("debug/pprof/**", uri))
+		return "goheapd has no profile of itself here; profiles of a process will be at "
+		       "/pid/N/debug/pprof/heap, which is not available in this version";
+	for (size_t i = 0; i < sizeof(planned) / sizeof(*planned); i++) {
+		if (path_fits(planned[i], uri))
+			return "this path is not available in this version; there are /pids, "
+			       "/pid/N, /pid/N/memusage, /pid/N/goroutines and /pid/N/mappings";
+	}
+	return "there is no such path; start at /pids";
+}
+
+bool route_is_for_pprof(const struct uri *uri)
+{
+	const char *format = uri_param(uri, "format");
+
+	return (format && strcmp(format, "pprof") == 0) || path_fits("debug/pprof/**", uri) ||
+	       path_fits("pid/*/debug/pprof/**", uri) || path_fits("pid/*/profile/**", uri);
+}

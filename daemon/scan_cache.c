@@ -1,0 +1,479 @@
+#include "daemon/scan_cache.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "daemon/clock.h"
+#include "proto/base/log.h"
+
+enum {
+	KEPT_MAX_BYTES = 64 << 20,
+	KEPT_MAX_AGE_US = 3600u * 1000000,
+	/* The agent's own limit on a scan; requests give up earlier, each at its own timeout. */
+	SCAN_MAX_US = 600 * 1000000,
+	CANCEL_GRACE_US = 10 * 1000000,
+	BUSY_RETRY_MS = 1000,
+};
+
+/* A request that waits for a flight's end; on its thread's stack. */
+struct waiter {
+	struct waiter *next;
+	int event;
+	bool joined;       /* wants the result, rather than the target */
+	struct scan *scan; /* a reference of the waiter's */
+	struct error *err;
+	uint64_t retry_after_ms;
+};
+
+/* A scan that runs. */
+struct flight {
+	struct flight *next;
+	struct scan_cache *cache;
+	struct scan_key key;
+	uid_t caller;
+	char *path;
+	int cancel; /* eventfd: nobody waits any more */
+	bool cancelled;
+	unsigned joined_count;
+	struct waiter *waiters;
+};
+
+/* A target that was stopped, and from when on it may be again. */
+struct rest {
+	struct rest *next;
+	uint32_t pid;
+	uint64_t start_ticks;
+	uint64_t until_us;
+};
+
+struct scan_cache {
+	struct agent_client *client;
+	struct scan_limits limits;
+	pthread_mutex_t lock; /* guards all that follows, flights and waiters included */
+	pthread_cond_t landed;
+	struct flight *flights;
+	unsigned flight_count;
+	struct rest *rests;
+	struct scan_store store;
+};
+
+struct error *scan_cache_new(struct agent_client *client, const struct scan_limits *limits,
+			     struct scan_cache **ret)
+{
+	struct scan_cache *cache = malloc(sizeof(*cache));
+
+	if (!cache)
+		return &error_nomem;
+	*cache = (struct scan_cache){
+		.client = client,
+		.limits = *limits,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.landed = PTHREAD_COND_INITIALIZER,
+	};
+	scan_store_init(&cache->store, KEPT_MAX_BYTES, KEPT_MAX_AGE_US);
+	*ret = cache;
+	return NULL;
+}
+
+void scan_cache_free(struct scan_cache *cache)
+{
+	if (!cache)
+		return;
+	pthread_mutex_lock(&cache->lock);
+	while (cache->flight_count)
+		pthread_cond_wait(&cache->landed, &cache->lock);
+	pthread_mutex_unlock(&cache->lock);
+	scan_store_fini(&cache->store);
+	while (cache->rests) {
+		struct rest *next = cache->rests->next;
+
+		free(cache->rests);
+		cache->rests = next;
+	}
+	pthread_cond_destroy(&cache->landed);
+	pthread_mutex_destroy(&cache->lock);
+	free(cache);
+}
+
+/* ---- rests ---- */
+
+/* Until when the target must be left alone; 0: it need not. Forgets rests that are over. */
+static uint64_t rest_until(struct scan_cache *cache, const struct scan_key *key, uint64_t now_us)
+{
+	struct rest **link = &cache->rests;
+	uint64_t until_us = 0;
+
+	while (*link) {
+		struct rest *rest = *link;
+
+		if (rest->until_us <= now_us) {
+			*link = rest->next;
+			free(rest);
+			continue;
+		}
+		if (rest->pid == key->pid && rest->start_ticks == key->start_ticks)
+			until_us = rest->until_us;
+		link = &rest->next;
+	}
+	return until_us;
+}
+
+/* Without memory for it the interval is the agent's alone to keep. */
+static void rest_begin(struct scan_cache *cache, const struct scan_key *key)
+{
+	struct rest *rest = malloc(sizeof(*rest));
+
+	if (!rest)
+		return;
+	*rest = (struct rest){
+		.next = cache->rests,
+		.pid = key->pid,
+		.start_ticks = key->start_ticks,
+		.until_us = clock_now_us() + cache->limits.min_interval_us,
+	};
+	cache->rests = rest;
+}
+
+/* Whether a scan that failed like this may have stopped its target before. */
+static bool may_have_stopped(const struct error *err)
+{
+	switch (err ? error_code(err) : ERROR_TIMEOUT) {
+	case ERROR_NO_PROCESS:
+	case ERROR_NOT_GO:
+	case ERROR_UNSUPPORTED:
+	case ERROR_UNSUPPORTED_ARCH:
+	case ERROR_NO_DEBUG_INFO:
+	case ERROR_DENIED:
+	case ERROR_FORBIDDEN:
+	case ERROR_FORK_UNSAFE:
+	case ERROR_BUSY:
+		return false;
+	default:
+		return true;
+	}
+}
+
+/* ---- flights ---- */
+
+static bool same_target(const struct scan_key *a, const struct scan_key *b)
+{
+	return a->pid == b->pid && a->start_ticks == b->start_ticks;
+}
+
+static bool same_scan(const struct scan_key *a, const struct scan_key *b)
+{
+	return same_target(a, b) && a->exe_hash == b->exe_hash && a->mode == b->mode &&
+	       a->depth == b->depth && a->parts == b->parts && a->max_pause_us == b->max_pause_us;
+}
+
+static struct flight *flight_find(struct scan_cache *cache, const struct scan_key *key)
+{
+	struct flight *flight = cache->flights;
+
+	while (flight && !same_target(&flight->key, key))
+		flight = flight->next;
+	return flight;
+}
+
+static void flight_free(struct flight *flight)
+{
+	if (flight->cancel >= 0)
+		close(flight->cancel);
+	free(flight->path);
+	free(flight);
+}
+
+static void fill_request(const struct flight *flight, Goheapd__Scan *scan)
+{
+	const struct scan_key *key = &flight->key;
+
+	scan->pid = key->pid;
+	scan->start_ticks = key->start_ticks;
+	scan->mode = key->mode;
+	scan->depth = key->depth;
+	scan->max_pause_us = key->max_pause_us;
+	scan->timeout_ms = SCAN_MAX_US / 1000;
+	scan->has_want_memory = scan->has_want_goroutines = scan->has_want_dead_goroutines =
+	    scan->has_want_mappings = true;
+	scan->want_memory = key->parts & SCAN_MEMORY;
+	scan->want_goroutines = key->parts & SCAN_GOROUTINES;
+	scan->want_dead_goroutines = key->parts & SCAN_DEAD_GOROUTINES;
+	scan->want_mappings = key->parts & SCAN_MAPPINGS;
+	scan->caller_uid = flight->caller;
+	scan->path.data = (uint8_t *)flight->path;
+	scan->path.len = strlen(flight->path);
+}
+
+/* Asks the agent. No lock is held. */
+static struct error *flight_scan(struct flight *flight, struct scan **ret,
+				 uint64_t *ret_retry_after_ms)
+{
+	uint64_t started_us = clock_now_us();
+	struct patience patience = { .deadline_us = started_us + SCAN_MAX_US + CANCEL_GRACE_US,
+				     .client = -1,
+				     .stop = flight->cancel };
+	Goheapd__Request request = GOHEAPD__REQUEST__INIT;
+	Goheapd__Scan scan = GOHEAPD__SCAN__INIT;
+	Goheapd__Answer *answer;
+	struct error *err;
+
+	request.body_case = GOHEAPD__REQUEST__BODY_SCAN;
+	request.scan = &scan;
+	fill_request(flight, &scan);
+	err = agent_client_call(flight->cache->client, &request, &patience, CANCEL_GRACE_US,
+				&answer, ret_retry_after_ms);
+	if (err)
+		return err;
+	if (answer->body_case != GOHEAPD__ANSWER__BODY_SCAN) {
+		goheapd__answer__free_unpacked(answer, NULL);
+		return error_new(ERROR_SYSTEM, "the agent answered something else than a scan");
+	}
+	return scan_new(&flight->key, started_us, answer, ret);
+}
+
+static void wake(struct waiter *waiter)
+{
+	const uint64_t one = 1;
+
+	if (write(waiter->event, &one, sizeof(one)) < 0)
+		log_error("scan", "an event is lost err=\"%s\"", strerror(errno));
+}
+
+/* Gives everybody who waits their result. */
+static void flight_notify(struct flight *flight, struct scan *scan, const struct error *err,
+			  uint64_t retry_after_ms)
+{
+	for (struct waiter *waiter = flight->waiters; waiter; waiter = waiter->next) {
+		if (waiter->joined && err)
+			waiter->err = error_new(error_code(err), "%s", error_message(err));
+		else if (waiter->joined)
+			waiter->scan = scan_acquire(scan);
+		waiter->retry_after_ms = retry_after_ms;
+		wake(waiter);
+	}
+	flight->waiters = NULL;
+}
+
+static void flight_land(struct flight *flight, struct scan *scan, const struct error *err,
+			uint64_t retry_after_ms)
+{
+	struct scan_cache *cache = flight->cache;
+	struct flight **link = &cache->flights;
+
+	pthread_mutex_lock(&cache->lock);
+	if (may_have_stopped(err) && cache->limits.min_interval_us)
+		rest_begin(cache, &flight->key);
+	if (scan)
+		scan_store_add(&cache->store, scan, clock_now_us());
+	flight_notify(flight, scan, err, retry_after_ms);
+	while (*link != flight)
+		link = &(*link)->next;
+	*link = flight->next;
+	flight_free(flight);
+	cache->flight_count--;
+	pthread_cond_broadcast(&cache->landed);
+	pthread_mutex_unlock(&cache->lock);
+}
+
+static void *flight_thread(void *arg)
+{
+	struct flight *flight = arg;
+	struct scan *scan scoped(scan_releasep) = NULL;
+	uint64_t retry_after_ms = 0;
+	struct error *err scoped(error_freep) = flight_scan(flight, &scan, &retry_after_ms);
+
+	flight_land(flight, scan, err, retry_after_ms);
+	return NULL;
+}
+
+static struct error *flight_start(struct scan_cache *cache, const struct scan_key *key,
+				  const struct scan_request *request, struct flight **ret)
+{
+	struct flight *flight = malloc(sizeof(*flight));
+	pthread_t thread;
+	int errnum;
+
+	if (!flight)
+		return &error_nomem;
+	*flight = (struct flight){
+		.cache = cache,
+		.key = *key,
+		.caller = request->caller,
+		.path = strdup(request->path),
+		.cancel = eventfd(0, EFD_CLOEXEC),
+	};
+	errnum = flight->path ? 0 : ENOMEM;
+	if (!errnum && flight->cancel < 0)
+		errnum = errno;
+	if (!errnum)
+		errnum = pthread_create(&thread, NULL, flight_thread, flight);
+	if (errnum) {
+		flight_free(flight);
+		return error_system(errnum, "cannot start a scan");
+	}
+	pthread_detach(thread);
+	flight->next = cache->flights;
+	cache->flights = flight;
+	cache->flight_count++;
+	*ret = flight;
+	return NULL;
+}
+
+/* ---- waiting ---- */
+
+static void waiter_add(struct flight *flight, struct waiter *waiter)
+{
+	waiter->next = flight->waiters;
+	flight->waiters = waiter;
+	flight->joined_count += waiter->joined;
+}
+
+/* Leaves a flight that has not landed; the last who wanted its result cancels it. */
+static void waiter_leave(struct scan_cache *cache, struct waiter *waiter)
+{
+	const uint64_t one = 1;
+
+	for (struct flight *flight = cache->flights; flight; flight = flight->next) {
+		struct waiter **link = &flight->waiters;
+
+		while (*link && *link != waiter)
+			link = &(*link)->next;
+		if (!*link)
+			continue;
+		*link = waiter->next;
+		flight->joined_count -= waiter->joined;
+		if (waiter->joined && flight->joined_count == 0) {
+			flight->cancelled = true;
+			if (write(flight->cancel, &one, sizeof(one)) < 0)
+				log_error("scan", "a scan goes on err=\"%s\"", strerror(errno));
+		}
+		return;
+	}
+}
+
+/*
+ * Waits for the flight's end; a waiter that joined then has its result. The lock is held before
+ * and after, not meanwhile.
+ */
+static struct error *wait_for_flight(struct scan_cache *cache, struct flight *flight, bool join,
+				     const struct patience *patience, struct waiter *waiter)
+{
+	struct error *err;
+
+	*waiter = (struct waiter){ .event = eventfd(0, EFD_CLOEXEC), .joined = join };
+	if (waiter->event < 0)
+		return error_system(errno, "eventfd");
+	waiter_add(flight, waiter);
+	pthread_mutex_unlock(&cache->lock);
+	err = patience_wait(patience, waiter->event);
+	pthread_mutex_lock(&cache->lock);
+	if (err)
+		waiter_leave(cache, waiter);
+	close(waiter->event);
+	if (err) { /* it may have landed in between */
+		scan_release(waiter->scan);
+		error_free(waiter->err);
+	}
+	return err;
+}
+
+/* Lets a target have its rest, if the patience lasts that long. */
+static struct error *wait_for_rest(struct scan_cache *cache, uint64_t until_us,
+				   const struct patience *patience, uint64_t *ret_retry_after_ms)
+{
+	struct patience rest = *patience;
+	struct error *err;
+
+	if (until_us >= patience->deadline_us) {
+		*ret_retry_after_ms = (until_us - clock_now_us()) / 1000 + 1;
+		return error_new(ERROR_BUSY, "the process was stopped a moment ago; ask again "
+					     "later, or with max_age= for the earlier answer");
+	}
+	rest.deadline_us = until_us;
+	pthread_mutex_unlock(&cache->lock);
+	err = patience_wait(&rest, -1);
+	pthread_mutex_lock(&cache->lock);
+	if (error_code(err) == ERROR_TIMEOUT && clock_now_us() >= until_us) {
+		error_free(err);
+		err = NULL;
+	}
+	return err;
+}
+
+/* Joins a flight, or starts it first, and waits for the result. */
+static struct error *fly(struct scan_cache *cache, struct flight *flight,
+			 const struct patience *patience, struct scan **ret,
+			 uint64_t *ret_retry_after_ms)
+{
+	struct waiter waiter;
+	struct error *err = wait_for_flight(cache, flight, true, patience, &waiter);
+
+	if (err)
+		return err;
+	*ret_retry_after_ms = waiter.retry_after_ms;
+	if (waiter.err)
+		return waiter.err;
+	*ret = waiter.scan;
+	return NULL;
+}
+
+/* One step towards a scan: *ret stays NULL when something was waited for and it is to be tried
+ * again. */
+static struct error *step(struct scan_cache *cache, const struct scan_key *key,
+			  const struct scan_request *request, const struct patience *patience,
+			  struct scan **ret, uint64_t *ret_retry_after_ms)
+{
+	struct flight *flight = flight_find(cache, key);
+	uint64_t until_us = rest_until(cache, key, clock_now_us());
+	struct waiter waiter;
+	struct error *err;
+
+	if (flight && !flight->cancelled && same_scan(&flight->key, key))
+		return fly(cache, flight, patience, ret, ret_retry_after_ms);
+	if (flight)
+		return wait_for_flight(cache, flight, false, patience, &waiter);
+	if (until_us)
+		return wait_for_rest(cache, until_us, patience, ret_retry_after_ms);
+	if (cache->flight_count >= cache->limits.max_scans) {
+		*ret_retry_after_ms = BUSY_RETRY_MS;
+		return error_new(ERROR_BUSY, "%u scans are running, which is the limit (max_scans)",
+				 cache->flight_count);
+	}
+	err = flight_start(cache, key, request, &flight);
+	return err ? err : fly(cache, flight, patience, ret, ret_retry_after_ms);
+}
+
+struct error *scan_cache_get(struct scan_cache *cache, const struct scan_request *request,
+			     const struct patience *patience, struct scan **ret, bool *ret_cached,
+			     uint64_t *ret_retry_after_ms)
+{
+	const struct params *params = request->params;
+	const struct scan_key key = {
+		.pid = request->process->pid,
+		.start_ticks = request->process->start_ticks,
+		.exe_hash = request->process->has_exe ? scan_hash(request->process->exe) : 0,
+		.mode = params->mode,
+		.depth = params->depth,
+		.parts = request->parts,
+		.max_pause_us = params->max_pause_us,
+	};
+	struct error *err = NULL;
+	struct scan *scan = NULL;
+
+	*ret_cached = false;
+	pthread_mutex_lock(&cache->lock);
+	while (!err && !scan) {
+		if (params->max_age_us)
+			scan = scan_store_find(&cache->store, &key, params->max_age_us,
+					       clock_now_us());
+		*ret_cached = scan != NULL;
+		if (!scan)
+			err = step(cache, &key, request, patience, &scan, ret_retry_after_ms);
+	}
+	pthread_mutex_unlock(&cache->lock);
+	if (!err)
+		*ret = scan;
+	return err;
+}

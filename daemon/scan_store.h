@@ -1,0 +1,75 @@
+/*
+ * Results of scans that are kept for a while, so that requests with max_age need no new stop. The
+ * store holds a bounded number of bytes and drops the oldest first. Scans are shared by reference
+ * and do not change. Not safe for threads by itself: scan_cache guards it; the references are.
+ */
+#ifndef DAEMON_SCAN_STORE_H
+#define DAEMON_SCAN_STORE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/base/error.h"
+#include "proto/goheapd.pb-c.h"
+
+/* What a scan's result carries besides identity and scan. */
+enum scan_parts {
+	SCAN_MEMORY = 1 << 0,
+	SCAN_GOROUTINES = 1 << 1,
+	SCAN_DEAD_GOROUTINES = 1 << 2,
+	SCAN_MAPPINGS = 1 << 3,
+};
+
+/* Which target was scanned, and how. */
+struct scan_key {
+	uint32_t pid;
+	uint64_t start_ticks;
+	uint64_t exe_hash; /* an exec keeps pid and start time */
+	Goheapd__Mode mode;
+	Goheapd__Depth depth;
+	unsigned parts;
+	uint64_t max_pause_us;
+};
+
+enum { SCAN_ID_SIZE = 24 };
+
+struct scan {
+	atomic_uint references;
+	char id[SCAN_ID_SIZE];
+	struct scan_key key; /* as it was asked for */
+	uint64_t started_us; /* as clock_now_us counts */
+	Goheapd__Answer *answer;
+	size_t bytes;
+	struct scan *next; /* the store's, newest first */
+};
+
+/* Takes over an answer that holds a scan; one reference is the caller's. */
+must_check struct error *scan_new(const struct scan_key *key, uint64_t started_us,
+				  Goheapd__Answer *answer, struct scan **ret);
+struct scan *scan_acquire(struct scan *scan);
+void scan_release(struct scan *scan); /* NULL is allowed */
+DEFINE_FREEP(scan, scan_release)
+
+uint64_t scan_hash(ProtobufCBinaryData bytes);
+
+struct scan_store {
+	struct scan *newest;
+	size_t bytes, bytes_max;
+	uint64_t age_max_us;
+};
+
+void scan_store_init(struct scan_store *store, size_t bytes_max, uint64_t age_max_us);
+void scan_store_fini(struct scan_store *store);
+
+/* Keeps a reference of its own, if the scan is not larger than all the store may hold. */
+void scan_store_add(struct scan_store *store, struct scan *scan, uint64_t now_us);
+
+/*
+ * The newest scan that answers what key asks and began no more than max_age_us ago, as a reference
+ * of the caller's, or NULL. A scan in either mode answers "auto", and more parts answer fewer.
+ */
+struct scan *scan_store_find(const struct scan_store *store, const struct scan_key *key,
+			     uint64_t max_age_us, uint64_t now_us);
+
+#endif
