@@ -82,14 +82,13 @@ static struct error *command_init(struct command *command, const struct agent_sp
 		{ "config", spec->config },
 		{ "run-dir", spec->run_dir },
 		{ "cache-dir", spec->cache_dir },
-		{ "state-dir", spec->state_dir },
 	};
 	struct error *err;
 
 	*command = (struct command){ 0 };
 	err = command_add(command, "%s", spec->program);
 	if (!err)
-		err = command_add(command, "--connection=%d", AGENT_SOCKET);
+		err = command_add(command, "--socket-fd=%d", AGENT_SOCKET);
 	for (size_t i = 0; !err && i < sizeof(options) / sizeof(*options); i++) {
 		if (options[i].value)
 			err = command_add(command, "--%s=%s", options[i].name, options[i].value);

@@ -13,7 +13,7 @@
 /* How to start it. Strings are borrowed; NULL and 0 leave an option out. */
 struct agent_spec {
 	const char *program;
-	const char *config, *run_dir, *cache_dir, *state_dir;
+	const char *config, *run_dir, *cache_dir;
 	uint64_t max_scan_memory;
 };
 

@@ -6,13 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/quantity.h"
-
 enum { MAX_SCANS_MAX = 64, INTERVAL_MAX_SECONDS = 86400 };
 
 void config_init(struct config *config)
 {
-	*config = (struct config){ .min_stop_interval_us = 1000000, .max_scans = 2 };
+	*config = (struct config){ .min_stop_interval_us = 1000000, .max_scans = 4 };
 }
 
 void config_fini(struct config *config)
@@ -67,12 +65,9 @@ static int check_max_scans(cfg_t *cfg, cfg_opt_t *opt)
 
 static int check_memory(cfg_t *cfg, cfg_opt_t *opt)
 {
-	uint64_t bytes;
-
-	if (quantity_bytes(cfg_opt_getnstr(opt, cfg_opt_size(opt) - 1), &bytes) && bytes > 0)
+	if (cfg_opt_getnint(opt, cfg_opt_size(opt) - 1) >= 0)
 		return 0;
-	cfg_error(cfg, "%s is a number of bytes, or one with KiB, MiB or GiB behind it",
-		  cfg_opt_name(opt));
+	cfg_error(cfg, "%s is a number of bytes; 0 sets no limit", cfg_opt_name(opt));
 	return -1;
 }
 
@@ -102,9 +97,8 @@ static struct error *apply(cfg_t *cfg, struct config *config)
 		    (uint64_t)(cfg_getfloat(cfg, "min_stop_interval") * 1e6);
 	if (cfg_size(cfg, "max_scans"))
 		config->max_scans = (uint32_t)cfg_getint(cfg, "max_scans");
-	if (cfg_size(cfg, "max_scan_memory") &&
-	    !quantity_bytes(cfg_getstr(cfg, "max_scan_memory"), &config->max_scan_memory))
-		return error_new(ERROR_FORMAT, "max_scan_memory"); /* checked while parsing */
+	if (cfg_size(cfg, "max_scan_memory"))
+		config->max_scan_memory = (uint64_t)cfg_getint(cfg, "max_scan_memory");
 	return NULL;
 }
 
@@ -131,7 +125,7 @@ struct error *config_read(struct config *config, const char *path)
 	cfg_opt_t options[] = {
 		CFG_FLOAT("min_stop_interval", 0, CFGF_NODEFAULT),
 		CFG_INT("max_scans", 0, CFGF_NODEFAULT),
-		CFG_STR("max_scan_memory", NULL, CFGF_NODEFAULT),
+		CFG_INT("max_scan_memory", 0, CFGF_NODEFAULT),
 		CFG_STR("user", NULL, CFGF_NODEFAULT),
 		CFG_END(),
 	};

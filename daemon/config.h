@@ -12,7 +12,7 @@
 struct config {
 	uint64_t min_stop_interval_us; /* between two stops of one target */
 	uint32_t max_scans;            /* running at once */
-	uint64_t max_scan_memory;      /* bytes that one scan may take; 0: the agent's own limit */
+	uint64_t max_scan_memory;      /* bytes that one scan may take; 0: no limit */
 	char *user;                    /* whom the daemon runs as when root starts it, or NULL */
 };
 

@@ -25,6 +25,7 @@ struct http {
 /* What libmicrohttpd hands back with each callback of one request. */
 struct request {
 	char *target; /* NULL: there was no memory for it */
+	bool headers_seen;
 };
 
 static void *request_begin(void *arg, const char *uri, struct MHD_Connection *connection)
@@ -34,7 +35,7 @@ static void *request_begin(void *arg, const char *uri, struct MHD_Connection *co
 	(void)arg;
 	(void)connection;
 	if (request)
-		request->target = strdup(uri);
+		*request = (struct request){ .target = strdup(uri) };
 	return request;
 }
 
@@ -98,9 +99,15 @@ static struct MHD_Response *make_response(struct exchange *exchange)
 	struct bytes *body = &exchange->body.bytes;
 	struct MHD_Response *response;
 
-	if (!exchange->has_body)
-		return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 1, no_content, NULL,
-							 NULL);
+	if (!exchange->has_body) {
+		response =
+		    MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 1, no_content, NULL, NULL);
+		/* without it the headers would promise chunks, which GET does not send */
+		if (response)
+			MHD_set_response_options(response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT,
+						 MHD_RO_END);
+		return response;
+	}
 	response = MHD_create_response_from_buffer(body->size, body->data, MHD_RESPMEM_MUST_FREE);
 	if (response)
 		body->data = NULL, body->size = body->capacity = 0;
@@ -154,23 +161,17 @@ static enum MHD_Result respond(struct MHD_Connection *connection, struct exchang
 	return result;
 }
 
-static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, const char *url,
-			      const char *method, const char *version, const char *upload_data,
-			      size_t *upload_size, void **state)
+static enum MHD_Result answer(struct server *server, struct MHD_Connection *connection,
+			      const char *method, const struct request *request)
 {
-	const struct request *request = *state;
 	const union MHD_ConnectionInfo *info =
 	    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	struct exchange exchange;
 	enum MHD_Result result;
 
-	(void)url;
-	(void)version;
-	(void)upload_data;
-	(void)upload_size;
-	if (!request || !request->target || !info)
+	if (!info)
 		return MHD_NO;
-	exchange_init(&exchange, arg);
+	exchange_init(&exchange, server);
 	exchange.method = method;
 	exchange.target = request->target;
 	exchange.client = info->connect_fd;
@@ -185,6 +186,33 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, cons
 	result = respond(connection, &exchange);
 	exchange_fini(&exchange);
 	return result;
+}
+
+/*
+ * Called with the headers, then with what follows them. An answer at the first call would close the
+ * connection, which is right only where a body is on its way that nobody wants.
+ */
+static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, const char *url,
+			      const char *method, const char *version, const char *upload_data,
+			      size_t *upload_size, void **state)
+{
+	struct request *request = *state;
+	bool may_have_body = strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0;
+
+	(void)url;
+	(void)version;
+	(void)upload_data;
+	if (!request || !request->target)
+		return MHD_NO;
+	if (!request->headers_seen && !may_have_body) {
+		request->headers_seen = true;
+		return MHD_YES;
+	}
+	if (*upload_size) { /* a GET with a body: it is read and forgotten */
+		*upload_size = 0;
+		return MHD_YES;
+	}
+	return answer(arg, connection, method, request);
 }
 
 static __attribute__((format(printf, 2, 0))) void log_library(void *arg, const char *format,

@@ -25,7 +25,7 @@ enum { AGENT_START_PATIENCE_US = 10 * 1000000, EXIT_USAGE = 2 };
 /* Everything that lives as long as the daemon, in the order in which it is made. */
 struct daemon {
 	struct config config;
-	char *config_path, *run_dir, *cache_dir, *state_dir, *socket_path, *agent_program;
+	char *config_path, *run_dir, *cache_dir, *socket_path, *agent_program;
 	struct agent_spec spec;
 	struct listeners listeners;
 	struct agent_source *source; /* until the client takes it over */
@@ -45,7 +45,6 @@ static void daemon_fini(struct daemon *daemon)
 	free(daemon->config_path);
 	free(daemon->run_dir);
 	free(daemon->cache_dir);
-	free(daemon->state_dir);
 	free(daemon->socket_path);
 	free(daemon->agent_program);
 }
@@ -79,8 +78,6 @@ static struct error *find_paths(struct daemon *daemon, const struct options *opt
 
 	if (!err)
 		err = option_or_default(options->cache_dir, PATH_CACHE, &daemon->cache_dir);
-	if (!err)
-		err = option_or_default(options->state_dir, PATH_STATE, &daemon->state_dir);
 	if (err)
 		return err;
 	if (!options->socket)
@@ -128,7 +125,6 @@ static struct error *choose_agent(struct daemon *daemon, const struct options *o
 		.config = daemon->config_path,
 		.run_dir = daemon->run_dir,
 		.cache_dir = daemon->cache_dir,
-		.state_dir = daemon->state_dir,
 		.max_scan_memory = options->max_scan_memory ? options->max_scan_memory
 							    : daemon->config.max_scan_memory,
 	};

@@ -14,10 +14,10 @@ const char options_help[] =
     "  --config FILE          configuration, see goheapd.conf(5)\n"
     "  --run-dir DIR          sockets and other things of this boot. Default: /run/goheapd\n"
     "  --cache-dir DIR        what was learned about binaries. Default: /var/cache/goheapd\n"
-    "  --state-dir DIR        what is kept. Default: /var/lib/goheapd\n"
+    "  --state-dir DIR        for results that are kept; this version keeps none\n"
     "  --agent PATH           the goheap-agent program to start. Default: the one beside goheapd\n"
     "  --agent-socket PATH    use an agent that runs already, and start none\n"
-    "  --max-scan-memory SIZE memory that one scan may take: bytes, or 512MiB, 2GiB\n"
+    "  --max-scan-memory N    bytes of memory that one scan may take; goes before FILE\n"
     "  --help                 print this and exit\n"
     "  --version              print the version and exit\n"
     "\n"
@@ -104,11 +104,9 @@ static struct error *apply(struct options *options, int id, const char *argument
 	case OPT_LISTEN:
 		return add_listen(options, argument);
 	case OPT_MAX_SCAN_MEMORY:
-		if (quantity_bytes(argument, &options->max_scan_memory) &&
-		    options->max_scan_memory > 0)
+		if (quantity_u64(argument, &options->max_scan_memory) && options->max_scan_memory)
 			return NULL;
-		return error_new(ERROR_BAD_REQUEST,
-				 "--max-scan-memory takes bytes, or a number with KiB, MiB or GiB");
+		return error_new(ERROR_BAD_REQUEST, "--max-scan-memory takes a number of bytes");
 	case OPT_HELP:
 		options->action = OPTIONS_HELP;
 		return NULL;

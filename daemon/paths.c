@@ -11,7 +11,6 @@ static const struct {
 } defaults[] = {
 	[PATH_RUN] = { PATH_SYSTEM_RUN_DIR, "XDG_RUNTIME_DIR", NULL },
 	[PATH_CACHE] = { "/var/cache/goheapd", "XDG_CACHE_HOME", ".cache" },
-	[PATH_STATE] = { "/var/lib/goheapd", "XDG_STATE_HOME", ".local/state" },
 };
 
 static const char *absolute_from_environment(const char *variable)

@@ -7,7 +7,7 @@
 
 #include "proto/base/error.h"
 
-enum path_kind { PATH_RUN, PATH_CACHE, PATH_STATE };
+enum path_kind { PATH_RUN, PATH_CACHE };
 
 /* The default folder of that kind for the calling user. The caller frees *ret. */
 must_check struct error *path_default(enum path_kind kind, char **ret);

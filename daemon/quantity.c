@@ -1,7 +1,5 @@
 #include "daemon/quantity.h"
 
-#include <string.h>
-
 #include "proto/base/checked.h"
 
 /* Reads digits from *pos and steps over them; false if there are none or too many. */
@@ -30,28 +28,6 @@ bool quantity_u64(const char *text, uint64_t *ret)
 		return false;
 	*ret = value;
 	return true;
-}
-
-bool quantity_bytes(const char *text, uint64_t *ret)
-{
-	static const struct {
-		const char *name;
-		uint64_t bytes;
-	} units[] = {
-		{ "", 1 },
-		{ "KiB", 1ull << 10 },
-		{ "MiB", 1ull << 20 },
-		{ "GiB", 1ull << 30 },
-	};
-	uint64_t value;
-
-	if (!take_digits(&text, &value))
-		return false;
-	for (unsigned i = 0; i < sizeof(units) / sizeof(*units); i++) {
-		if (strcmp(text, units[i].name) == 0)
-			return checked_mul(value, units[i].bytes, ret);
-	}
-	return false;
 }
 
 bool quantity_seconds(const char *text, uint64_t *ret_us)

@@ -11,9 +11,6 @@
 /* Decimal digits. */
 bool quantity_u64(const char *text, uint64_t *ret);
 
-/* Bytes: digits, with KiB, MiB or GiB behind them if wanted. */
-bool quantity_bytes(const char *text, uint64_t *ret);
-
 /* Seconds with up to six decimals ("0.25"), as microseconds; further decimals are cut. */
 bool quantity_seconds(const char *text, uint64_t *ret_us);
 

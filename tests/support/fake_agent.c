@@ -1,0 +1,318 @@
+/*
+ * An agent without a target, for tests of the daemon and of goheap: it answers every request with
+ * canned messages, or with the failure that the pid asks for. goheapd --agent starts it like the
+ * real one.
+ *
+ *   4242          the canned process "checkout", of root
+ *   4243          another one of that name
+ *   4244          "mine", of the uid in FAKE_AGENT_UID, else of root
+ *   4250 + N      a process whose scan fails with failure code N
+ *   4290          a process whose scan waits until it is cancelled
+ *   4291          a process whose scan makes the agent die
+ *   4292          a process whose scan takes 300 ms
+ *   4293          a process whose overview lacks every optional field
+ */
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "proto/wire/failure.h"
+#include "proto/wire/frame.h"
+#include "tests/support/canned.h"
+
+enum {
+	PID_MINE = 4244,
+	PID_FAILURES = 4250,
+	PID_FAILURES_END = PID_FAILURES + 21,
+	PID_WAITS = 4290,
+	PID_DIES = 4291,
+	PID_SLOW = 4292,
+	PID_BARE = 4293,
+};
+
+static int connection;
+/* The scan that waits, of which there is one at a time. */
+static uint32_t waiting_id;
+
+static void send_answer(Goheapd__Answer *answer, uint32_t id)
+{
+	struct error *err;
+
+	answer->id = id;
+	err = frame_send(connection, &frame_answer, &answer->base, NULL, 0);
+	if (err)
+		exit(1);
+}
+
+static void send_failure(uint32_t id, Goheapd__FailureCode code, const char *message)
+{
+	Goheapd__Answer answer = GOHEAPD__ANSWER__INIT;
+	Goheapd__Failure failure = GOHEAPD__FAILURE__INIT;
+
+	failure.code = code;
+	failure.message.data = (uint8_t *)(uintptr_t)message;
+	failure.message.len = strlen(message);
+	failure.has_retry_after_ms = code == GOHEAPD__FAILURE_CODE__FAILURE_BUSY;
+	failure.retry_after_ms = 2500;
+	answer.body_case = GOHEAPD__ANSWER__BODY_FAILURE;
+	answer.failure = &failure;
+	send_answer(&answer, id);
+}
+
+static Goheapd__Process make_process(uint32_t pid)
+{
+	const char *uid = getenv("FAKE_AGENT_UID");
+	Goheapd__Process process = canned_process();
+
+	process.pid = pid;
+	if (pid == PID_MINE) {
+		process.uid = uid ? (uint32_t)atoi(uid) : 0;
+		process.comm.data = (uint8_t *)(uintptr_t) "mine";
+		process.comm.len = 4;
+	} else if (pid == PID_BARE) {
+		process = (Goheapd__Process)GOHEAPD__PROCESS__INIT;
+		process.pid = pid;
+		process.access = canned_process().access;
+		process.has_reason = true;
+		process.reason.data = (uint8_t *)(uintptr_t) "it is bare";
+		process.reason.len = 10;
+	}
+	process.access->uids[0] = process.access->gids[0] = process.uid;
+	return process;
+}
+
+static bool exists(uint32_t pid)
+{
+	return pid == CANNED_PID || pid == CANNED_NAMESAKE || pid == PID_MINE ||
+	       (pid >= PID_FAILURES && pid < PID_FAILURES_END) ||
+	       (pid >= PID_WAITS && pid <= PID_BARE);
+}
+
+static void answer_hello(const Goheapd__Request *request)
+{
+	Goheapd__Answer answer = GOHEAPD__ANSWER__INIT;
+	Goheapd__HelloAnswer hello = GOHEAPD__HELLO_ANSWER__INIT;
+
+	hello.protocol = WIRE_PROTOCOL;
+	hello.version = "fake";
+	answer.body_case = GOHEAPD__ANSWER__BODY_HELLO;
+	answer.hello = &hello;
+	send_answer(&answer, request->id);
+}
+
+/* Each process needs an access of its own: make_process has one for all. */
+static void answer_list(const Goheapd__Request *request)
+{
+	static const uint32_t pids[] = { PID_MINE, CANNED_NAMESAKE, CANNED_PID, PID_BARE };
+	enum { COUNT = sizeof(pids) / sizeof(*pids) };
+	Goheapd__Answer answer = GOHEAPD__ANSWER__INIT;
+	Goheapd__ProcessList list = GOHEAPD__PROCESS_LIST__INIT;
+	Goheapd__Process processes[COUNT], *pointers[COUNT];
+	Goheapd__Access accesses[COUNT];
+	uint32_t ids[COUNT];
+
+	for (int i = 0; i < COUNT; i++) {
+		processes[i] = make_process(pids[i]);
+		ids[i] = processes[i].uid;
+		accesses[i] = *processes[i].access;
+		accesses[i].uids = accesses[i].gids = &ids[i];
+		processes[i].access = &accesses[i];
+		pointers[i] = &processes[i];
+	}
+	list.n_processes = COUNT;
+	list.processes = pointers;
+	answer.body_case = GOHEAPD__ANSWER__BODY_PROCESS_LIST;
+	answer.process_list = &list;
+	send_answer(&answer, request->id);
+}
+
+static void answer_look(const Goheapd__Request *request)
+{
+	Goheapd__Answer answer = GOHEAPD__ANSWER__INIT;
+	Goheapd__Process process;
+
+	if (!exists(request->look_process->pid)) {
+		send_failure(request->id, GOHEAPD__FAILURE_CODE__FAILURE_NO_SUCH_PROCESS,
+			     "there is no such process");
+		return;
+	}
+	process = make_process(request->look_process->pid);
+	answer.body_case = GOHEAPD__ANSWER__BODY_PROCESS;
+	answer.process = &process;
+	send_answer(&answer, request->id);
+}
+
+/* What may be absent is absent. */
+static Goheapd__OverviewResult *bare_overview(Goheapd__OverviewResult *full)
+{
+	static Goheapd__OverviewResult bare = GOHEAPD__OVERVIEW_RESULT__INIT;
+	static Goheapd__GcState gc = GOHEAPD__GC_STATE__INIT;
+	static Goheapd__RuntimeMemory memory = GOHEAPD__RUNTIME_MEMORY__INIT;
+	static Goheapd__Build build = GOHEAPD__BUILD__INIT;
+
+	bare.identity = full->identity;
+	bare.identity->build = &build;
+	bare.gc = &gc;
+	bare.memory = &memory;
+	bare.detail = full->detail;
+	bare.detail->has_missing = false;
+	bare.cost = full->cost;
+	bare.cost->has_why = false;
+	return &bare;
+}
+
+static void answer_overview(const Goheapd__Request *request)
+{
+	uint32_t pid = request->overview->pid;
+	Goheapd__Answer answer = GOHEAPD__ANSWER__INIT;
+
+	answer.body_case = GOHEAPD__ANSWER__BODY_OVERVIEW;
+	answer.overview = canned_overview();
+	answer.overview->identity->pid = pid;
+	if (pid == PID_BARE)
+		answer.overview = bare_overview(answer.overview);
+	send_answer(&answer, request->id);
+}
+
+/* A census does not divide what is allocated. */
+static void make_census(Goheapd__ScanResult *result)
+{
+	Goheapd__MemoryNode *heap = result->memory->children[4];
+	Goheapd__MemoryNode *alloc = heap->children[0]->children[0];
+
+	alloc->n_children = 0;
+	result->scan->depth = GOHEAPD__DEPTH__DEPTH_CENSUS;
+	result->heap->has_live_bytes = result->heap->has_live_objects =
+	    result->heap->has_finalizable_bytes = result->heap->has_finalizable_objects =
+		result->heap->has_garbage_bytes = result->heap->has_garbage_objects = false;
+	result->scan->trust->has_conservative_only_bytes = result->scan->trust->has_free_slot_hits =
+	    result->scan->trust->has_system_stack_only_bytes = false;
+}
+
+static void send_scan(uint32_t id, const Goheapd__Scan *scan)
+{
+	Goheapd__Answer answer = GOHEAPD__ANSWER__INIT;
+	Goheapd__ScanResult *result = canned_scan();
+
+	result->identity->pid = scan->pid;
+	result->scan->mode =
+	    scan->mode == GOHEAPD__MODE__MODE_AUTO ? GOHEAPD__MODE__MODE_FORK : scan->mode;
+	result->scan->depth = GOHEAPD__DEPTH__DEPTH_FULL;
+	if (scan->depth == GOHEAPD__DEPTH__DEPTH_CENSUS)
+		make_census(result);
+	if (!scan->want_memory) {
+		result->memory = NULL;
+		result->heap = NULL;
+		result->stacks = NULL;
+	}
+	if (!scan->want_goroutines)
+		result->n_goroutines = 0;
+	else if (!scan->want_dead_goroutines)
+		result->n_goroutines--;
+	if (!scan->want_mappings)
+		result->n_mappings = 0;
+	answer.body_case = GOHEAPD__ANSWER__BODY_SCAN;
+	answer.scan = result;
+	send_answer(&answer, id);
+}
+
+static void answer_scan(const Goheapd__Request *request)
+{
+	const Goheapd__Scan *scan = request->scan;
+	const struct timespec nap = { .tv_nsec = 300000000 };
+
+	fprintf(stderr, "fake: scan pid=%u mode=%d depth=%d pause=%lu uid=%u path=%.*s\n",
+		scan->pid, scan->mode, scan->depth, (unsigned long)scan->max_pause_us,
+		scan->caller_uid, (int)scan->path.len, (const char *)scan->path.data);
+	if (scan->pid >= PID_FAILURES && scan->pid < PID_FAILURES_END) {
+		send_failure(request->id, (Goheapd__FailureCode)(scan->pid - PID_FAILURES),
+			     "the target said no");
+	} else if (scan->pid == PID_WAITS) {
+		waiting_id = request->id;
+	} else if (scan->pid == PID_DIES) {
+		raise(SIGKILL);
+	} else {
+		if (scan->pid == PID_SLOW)
+			nanosleep(&nap, NULL);
+		send_scan(request->id, scan);
+	}
+}
+
+static void answer_cancel(const Goheapd__Request *request)
+{
+	if (request->cancel->request != waiting_id || !waiting_id)
+		return;
+	fprintf(stderr, "fake: cancelled\n");
+	send_failure(waiting_id, GOHEAPD__FAILURE_CODE__FAILURE_TIMEOUT, "cancelled");
+	waiting_id = 0;
+}
+
+static void answer(const Goheapd__Request *request)
+{
+	switch (request->body_case) {
+	case GOHEAPD__REQUEST__BODY_HELLO:
+		answer_hello(request);
+		break;
+	case GOHEAPD__REQUEST__BODY_LIST_PROCESSES:
+		answer_list(request);
+		break;
+	case GOHEAPD__REQUEST__BODY_LOOK_PROCESS:
+		answer_look(request);
+		break;
+	case GOHEAPD__REQUEST__BODY_OVERVIEW:
+		answer_overview(request);
+		break;
+	case GOHEAPD__REQUEST__BODY_SCAN:
+		answer_scan(request);
+		break;
+	case GOHEAPD__REQUEST__BODY_CANCEL:
+		answer_cancel(request);
+		break;
+	default:
+		exit(1);
+	}
+}
+
+static void serve(void)
+{
+	struct frame_reader reader;
+
+	frame_reader_init(&reader, connection, &frame_request);
+	for (;;) {
+		struct frame frame = { 0 };
+		enum frame_state state;
+		struct error *err = frame_read(&reader, &frame, &state);
+
+		if (err || state == FRAME_END)
+			break;
+		answer((const Goheapd__Request *)frame.message);
+		frame_fini(&frame);
+	}
+	frame_reader_fini(&reader);
+}
+
+/* Takes the real agent's options, and uses one of them. */
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "socket-fd", required_argument, NULL, 's' },
+		{ "config", required_argument, NULL, 'x' },
+		{ "run-dir", required_argument, NULL, 'x' },
+		{ "cache-dir", required_argument, NULL, 'x' },
+		{ "max-scan-memory", required_argument, NULL, 'x' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (option == 's')
+			connection = atoi(optarg);
+		else if (option == '?')
+			return 2;
+	}
+	serve();
+	return 0;
+}
