@@ -71,6 +71,24 @@ def check_totals(totals, hello):
          f"HeapObjects; {totals['bytes'] - hello['heap_alloc']} bytes more than HeapAlloc")
 
 
+def check_pages(totals, hello, version):
+    check_equal(totals["contradictions"], 0, "pages both free and in a span")
+    kept = totals["kept_pages"] * 8192
+    free = kept + (totals["released_pages"] + totals["spanless_pages"]) * 8192
+    # The scavenger may have released some pages since.
+    check_within(kept, hello["heap_idle"] - hello["heap_released"], 64 * 8192,
+                 "HeapIdle - HeapReleased")
+    if version == "1.15":  # counts what is left of the newest arena as well
+        check(free <= hello["heap_idle"], "more free pages than the runtime counts")
+    else:
+        check_within(free, hello["heap_idle"], 16 * 8192, "HeapIdle")
+    if version not in ("1.26", "1.27"):  # which begin the heap in the middle of an arena
+        check_equal(totals["spanless_pages"], 0, "allocated pages without a span")
+    note(f"kept {kept} bytes, {kept - hello['heap_idle'] + hello['heap_released']} more than the "
+         f"runtime; free {free}, {free - hello['heap_idle']} more than HeapIdle; "
+         f"{totals['spanless_pages']} pages without a span, {totals['cached_pages']} cached")
+
+
 def check_masks(facts, entries):
     for entry in entries:
         answer = facts.mask(entry["addr"], entry["words"] * entry["count"])
@@ -89,6 +107,7 @@ def check_variant(version, experiment):
         facts = HeapFacts(fixture.pid)
         try:
             check_totals(facts.totals, fixture.hello)
+            check_pages(facts.totals, fixture.hello, version)
             check_masks(facts, fixture.hello["objects"])
             if experiment == "arenas":
                 check(facts.totals["quarantined_bytes"] > 0, "no freed arena was seen")

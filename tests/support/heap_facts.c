@@ -1,7 +1,10 @@
 /*
  * For tests: what the heap side of agent/goruntime reads from a running Go process, as lines of
- * JSON. First the totals; then, for each line "mask ADDR WORDS" on standard input, the pointer
- * mask of so many words of the object that begins at ADDR (or whose header lies before it).
+ * JSON. First the totals; then an answer for each line on standard input:
+ *
+ *   mask ADDR WORDS   the pointer mask of so many words from ADDR on
+ *   roots             the words of special records, queues and tiny blocks, and the objects with
+ *                     finalizers
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +14,10 @@
 #include "agent/goruntime/bitmap.h"
 #include "agent/goruntime/heap_bits.h"
 #include "agent/goruntime/layout.h"
+#include "agent/goruntime/page_alloc.h"
+#include "agent/goruntime/root.h"
 #include "agent/goruntime/span.h"
+#include "agent/goruntime/special.h"
 #include "tests/support/live_target.h"
 
 enum { WORD = 8, RUN_WORDS = 1 << 16 };
@@ -20,20 +26,28 @@ struct facts {
 	struct live_target target;
 	struct span_table *spans;
 	struct heap_bits *bits;
+	struct page_alloc *pages;
+	struct special_table *specials;
 };
 
 static void print_totals(const struct facts *facts)
 {
 	const struct span_totals *t = span_table_totals(facts->spans);
+	const struct page_totals *p = page_alloc_totals(facts->pages);
 
 	printf("{\"objects\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"alloc_count_sum\": %" PRIu64
 	       ", \"in_use_pages\": %" PRIu64 ", \"runtime_in_use_pages\": %" PRIu64
 	       ", \"manual_pages\": %" PRIu64 ", \"skipped_spans\": %" PRIu64
 	       ", \"unswept_spans\": %" PRIu64 ", \"sweeping_spans\": %" PRIu64
-	       ", \"quarantined_bytes\": %" PRIu64 "}\n",
+	       ", \"quarantined_bytes\": %" PRIu64,
 	       t->allocated_objects, t->allocated_bytes, t->alloc_count_sum, t->in_use_pages,
 	       t->runtime_in_use_pages, t->manual_pages, t->skipped_spans, t->unswept_spans,
 	       t->sweeping_spans, t->quarantined_bytes);
+	printf(", \"kept_pages\": %" PRIu64 ", \"released_pages\": %" PRIu64
+	       ", \"cached_pages\": %" PRIu64 ", \"spanless_pages\": %" PRIu64
+	       ", \"managed_pages\": %" PRIu64 ", \"contradictions\": %" PRIu64 "}\n",
+	       p->kept_pages, p->released_pages, p->cached_pages, p->spanless_pages,
+	       p->managed_pages, p->contradictions);
 	fflush(stdout);
 }
 
@@ -90,21 +104,58 @@ static struct error *print_mask(struct facts *facts, taddr addr, uint64_t word_c
 	return NULL;
 }
 
+/* A root_sink that prints. */
+static struct error *print_root(struct root_sink *sink, const struct root *root)
+{
+	(void)sink;
+	printf("[%d, %" PRIu64 "], ", root->kind, root->value);
+	return NULL;
+}
+
+static struct error *print_roots(const struct facts *facts)
+{
+	const struct live_target *t = &facts->target;
+	struct root_sink sink = { print_root };
+	struct error *err;
+
+	printf("{\"roots\": [");
+	err = special_table_roots(facts->specials, t->memory, t->layout, &sink);
+	if (!err)
+		err = special_queue_roots(t->memory, t->layout, &sink);
+	if (err)
+		return err;
+	printf("[-1, 0]], \"specials\": [");
+	for (uint32_t i = 0; i < special_table_count(facts->specials); i++) {
+		const struct special *special = special_table_at(facts->specials, i);
+		const struct span *span = span_table_span_of(facts->spans, special->object);
+
+		printf("[%d, %" PRIu64 "], ", special->kind,
+		       span_object_addr(span, special->object));
+	}
+	printf("[-1, 0]], \"skipped\": %" PRIu64 "}\n", special_table_skipped(facts->specials));
+	fflush(stdout);
+	return NULL;
+}
+
+static struct error *answer_line(struct facts *facts, const char *line)
+{
+	uint64_t addr, word_count;
+
+	if (!strcmp(line, "roots\n"))
+		return print_roots(facts);
+	if (sscanf(line, "mask %" SCNu64 " %" SCNu64, &addr, &word_count) == 2)
+		return print_mask(facts, addr, word_count);
+	return error_new(ERROR_BAD_REQUEST, "not a question: %s", line);
+}
+
 static struct error *answer(struct facts *facts)
 {
+	struct error *err = NULL;
 	char line[256];
 
-	while (fgets(line, sizeof(line), stdin)) {
-		uint64_t addr, word_count;
-		struct error *err;
-
-		if (sscanf(line, "mask %" SCNu64 " %" SCNu64, &addr, &word_count) != 2)
-			return error_new(ERROR_BAD_REQUEST, "heap_facts: %s", line);
-		err = print_mask(facts, addr, word_count);
-		if (err)
-			return err;
-	}
-	return NULL;
+	while (!err && fgets(line, sizeof(line), stdin))
+		err = answer_line(facts, line);
+	return err;
 }
 
 static struct error *run(pid_t pid, struct facts *facts)
@@ -116,6 +167,12 @@ static struct error *run(pid_t pid, struct facts *facts)
 	if (!err)
 		err = heap_bits_new(facts->target.memory, facts->target.layout, facts->spans,
 				    &facts->bits);
+	if (!err)
+		err = page_alloc_read(facts->target.memory, facts->target.layout, facts->spans,
+				      &facts->pages);
+	if (!err)
+		err = special_table_read(facts->target.memory, facts->target.layout, facts->spans,
+					 &facts->specials);
 	if (err)
 		return err;
 	print_totals(facts);
@@ -127,6 +184,8 @@ int main(int argc, char **argv)
 	struct facts facts = { .target.exe_fd = -1 };
 	struct error *err = run(argc > 1 ? atoi(argv[1]) : 0, &facts);
 
+	special_table_free(facts.specials);
+	page_alloc_free(facts.pages);
 	heap_bits_free(facts.bits);
 	span_table_free(facts.spans);
 	live_target_fini(&facts.target);
