@@ -21,9 +21,9 @@ must_check struct error *overview_gc(struct memory *memory, const struct layout 
 must_check struct error *overview_memory(struct memory *memory, const struct layout *layout,
 					 Goheapd__RuntimeMemory **ret);
 
-/* Goroutines that are not dead; false if this runtime's count cannot be read. */
+/* Goroutines that are not dead. */
 must_check struct error *overview_goroutines(struct memory *memory, const struct layout *layout,
-					     bool *ret_known, uint64_t *ret);
+					     uint64_t *ret);
 
 /* What a full scan would read of the target and need of our own memory, from above. */
 struct overview_cost {
