@@ -1,0 +1,231 @@
+#include "agent/binary/index.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "proto/base/bytes.h"
+#include "tests/support/assertions.h"
+#include "tests/support/elf_writer.h"
+
+static const char stored_layout[] = "what layout_store wrote";
+
+static const struct index_key sample_key = {
+	.device = 0xfe01,
+	.inode = 123456,
+	.size = 15354236,
+	.mtime_ns = 1700000000123456789,
+	.ctime_ns = 1700000001000000000,
+	.build_id = "build id",
+	.build_id_size = 8,
+};
+
+static void encode(const struct index_key *key, struct bytes *out)
+{
+	const struct bytes layout = { .data = (uint8_t *)stored_layout,
+				      .size = sizeof(stored_layout) };
+
+	bytes_init(out, INDEX_SIZE_MAX);
+	assert_success(index_encode(key, &layout, out));
+}
+
+static void what_is_stored_is_loaded(void **state)
+{
+	struct bytes file;
+	const uint8_t *layout = NULL;
+	size_t size = 0;
+
+	(void)state;
+	encode(&sample_key, &file);
+	assert_success(index_decode(file.data, file.size, &sample_key, &layout, &size));
+	assert_int_equal(size, sizeof(stored_layout));
+	assert_memory_equal(layout, stored_layout, size);
+	bytes_fini(&file);
+}
+
+static void every_damaged_byte_is_noticed(void **state)
+{
+	struct bytes file;
+
+	(void)state;
+	encode(&sample_key, &file);
+	for (size_t at = 0; at < file.size; at++) {
+		const uint8_t *layout = NULL;
+		size_t size = 0;
+
+		file.data[at] ^= 0x10;
+		assert_error(index_decode(file.data, file.size, &sample_key, &layout, &size),
+			     ERROR_FORMAT);
+		assert_null(layout);
+		file.data[at] ^= 0x10;
+	}
+	bytes_fini(&file);
+}
+
+static void every_truncation_and_anything_more_is_refused(void **state)
+{
+	struct bytes file;
+	const uint8_t *layout = NULL;
+	size_t layout_size = 0;
+
+	(void)state;
+	encode(&sample_key, &file);
+	for (size_t size = 0; size < file.size; size++) {
+		struct tail_copy copy = tail_copy(file.data, size);
+
+		assert_error(index_decode(copy.bytes, size, &sample_key, &layout, &layout_size),
+			     ERROR_FORMAT);
+		tail_copy_fini(&copy);
+	}
+	assert_success(bytes_append(&file, "", 1));
+	assert_error(index_decode(file.data, file.size, &sample_key, &layout, &layout_size),
+		     ERROR_FORMAT);
+	bytes_fini(&file);
+}
+
+static void the_index_of_another_state_is_stale(void **state)
+{
+	struct bytes file;
+	struct index_key others[] = { sample_key, sample_key, sample_key, sample_key,
+				      sample_key, sample_key, sample_key };
+	const uint8_t *layout = NULL;
+	size_t size = 0;
+
+	(void)state;
+	others[0].device++;
+	others[1].inode++;
+	others[2].size++;
+	others[3].mtime_ns++;
+	others[4].ctime_ns--;
+	others[5].build_id[7] ^= 1;
+	others[6].build_id_size--;
+	encode(&sample_key, &file);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_error(index_decode(file.data, file.size, &others[i], &layout, &size),
+			     ERROR_FORMAT);
+	bytes_fini(&file);
+}
+
+static void names_differ_where_files_do(void **state)
+{
+	struct index_key other = sample_key;
+	char name[INDEX_NAME_SIZE], other_name[INDEX_NAME_SIZE];
+
+	(void)state;
+	index_file_name(&sample_key, name);
+	assert_string_equal(name, "fe01-1e240-ea497c-17979cfe3d85cd15-17979cfe71c4ca00.index");
+	other.ctime_ns++;
+	index_file_name(&other, other_name);
+	assert_string_not_equal(name, other_name);
+	other = (struct index_key){ UINT64_MAX, UINT64_MAX, UINT64_MAX, INT64_MIN,
+				    INT64_MIN,  { 0 },      0 };
+	index_file_name(&other, name);
+	assert_true(strlen(name) + 1 < INDEX_NAME_SIZE);
+}
+
+static void keys_come_from_the_file(void **state)
+{
+	int fd = memory_file("12345", 5);
+	struct index_key key, again;
+	struct timespec times[2] = { { 5, 6 }, { 7, 8 } };
+
+	(void)state;
+	assert_success(index_key_read(fd, &key));
+	assert_int_equal(key.size, 5);
+	assert_int_equal(key.build_id_size, 0);
+	assert_int_equal(futimens(fd, times), 0);
+	assert_success(index_key_read(fd, &again));
+	assert_int_equal(again.mtime_ns, 7000000008);
+	assert_int_equal(again.inode, key.inode);
+	close(fd);
+	fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_error(index_key_read(fd, &key), ERROR_NOT_GO);
+	close(fd);
+}
+
+static int make_folder(char path[64])
+{
+	int fd;
+
+	strcpy(path, "/tmp/test_index.XXXXXX");
+	assert_non_null(mkdtemp(path));
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void files_are_written_whole_and_for_us_alone(void **state)
+{
+	char path[64], name[INDEX_NAME_SIZE];
+	int folder = make_folder(path), fd;
+	struct bytes file, read_back;
+	struct stat st;
+
+	(void)state;
+	encode(&sample_key, &file);
+	index_file_name(&sample_key, name);
+	assert_success(index_file_write(folder, &sample_key, "old", 3));
+	assert_success(index_file_write(folder, &sample_key, file.data, file.size));
+	assert_int_equal(fstatat(folder, name, &st, 0), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
+	bytes_init(&read_back, INDEX_SIZE_MAX);
+	assert_success(index_file_read(fd, &read_back));
+	assert_int_equal(read_back.size, file.size);
+	assert_memory_equal(read_back.data, file.data, file.size);
+	assert_int_equal(unlinkat(folder, name, 0), 0);
+	assert_int_equal(rmdir(path), 0); /* nothing else was left in it */
+	bytes_fini(&file);
+	bytes_fini(&read_back);
+	close(fd);
+	close(folder);
+}
+
+static void files_beyond_the_limit_are_refused(void **state)
+{
+	uint8_t *large = calloc(1, INDEX_SIZE_MAX + 1);
+	int fd = memory_file(large, INDEX_SIZE_MAX + 1);
+	char path[64];
+	int folder = make_folder(path);
+	struct bytes out;
+
+	(void)state;
+	bytes_init(&out, 2 * INDEX_SIZE_MAX);
+	assert_error(index_file_read(fd, &out), ERROR_LIMIT);
+	assert_error(index_file_write(folder, &sample_key, large, INDEX_SIZE_MAX + 1), ERROR_LIMIT);
+	assert_int_equal(rmdir(path), 0);
+	bytes_fini(&out);
+	free(large);
+	close(fd);
+	close(folder);
+}
+
+static void a_folder_that_is_gone_is_an_error(void **state)
+{
+	char path[64];
+	int folder = make_folder(path);
+
+	(void)state;
+	assert_int_equal(rmdir(path), 0);
+	assert_error(index_file_write(folder, &sample_key, "x", 1), ERROR_SYSTEM);
+	close(folder);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_stored_is_loaded),
+		cmocka_unit_test(every_damaged_byte_is_noticed),
+		cmocka_unit_test(every_truncation_and_anything_more_is_refused),
+		cmocka_unit_test(the_index_of_another_state_is_stale),
+		cmocka_unit_test(names_differ_where_files_do),
+		cmocka_unit_test(keys_come_from_the_file),
+		cmocka_unit_test(files_are_written_whole_and_for_us_alone),
+		cmocka_unit_test(files_beyond_the_limit_are_refused),
+		cmocka_unit_test(a_folder_that_is_gone_is_an_error),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("index", tests, NULL, NULL);
+}
