@@ -28,7 +28,7 @@ enum {
 	LIMIT_FRAME_FDS = 16,
 
 	/* The content of a binary's index, in a message and on disk. */
-	LIMIT_INDEX_BYTES = 16 * MIB,
+	LIMIT_INDEX_BYTES = 1 * MIB,
 	/* Threads of a target that one scan takes. */
 	LIMIT_THREADS = 16384,
 	/* Requests that one connection may have open. */

@@ -85,6 +85,8 @@ static size_t value_size(const ProtobufCFieldDescriptor *field)
 	switch (field->type) {
 	case PROTOBUF_C_TYPE_UINT32:
 		return 4;
+	case PROTOBUF_C_TYPE_FIXED64:
+		return 8;
 	case PROTOBUF_C_TYPE_MESSAGE:
 		return sizeof(void *);
 	default:

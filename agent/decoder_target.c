@@ -1,0 +1,246 @@
+#include "agent/decoder_target.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/binary/build_info.h"
+#include "agent/binary/elf_file.h"
+#include "agent/decoder_layout.h"
+#include "agent/goruntime/layout.h"
+#include "agent/goruntime/module.h"
+#include "agent/report/message.h"
+#include "agent/target/live_memory.h"
+#include "proto/base/bytes.h"
+
+int decoder_target_fd(const struct decoder_target *target, enum target_file file)
+{
+	return target->frame.fds[file];
+}
+
+static struct error *receive_opened(struct decoder *decoder, struct decoder_target *target)
+{
+	const Goheapd__TargetEvent *event;
+	enum frame_state state;
+	struct error *err = frame_read(&decoder->events, &target->frame, &state);
+
+	if (err)
+		return err;
+	if (state != FRAME_COMPLETE)
+		return error_new(ERROR_SYSTEM, "the keeper ended before the target was open");
+	event = (const Goheapd__TargetEvent *)target->frame.message;
+	if (event->body_case != GOHEAPD__TARGET_EVENT__BODY_OPENED ||
+	    target->frame.fd_count != TARGET_FILE_COUNT)
+		return error_new(ERROR_FORMAT, "event %d of a keeper", event->body_case);
+	target->opened = event->opened;
+	return NULL;
+}
+
+static struct error *receive_index(struct decoder *decoder, int *ret_index_fd)
+{
+	struct frame frame;
+	struct error *err = decoder_next_order(decoder, &frame);
+
+	if (err)
+		return err;
+	if (((const Goheapd__DecoderOrder *)frame.message)->body_case !=
+	    GOHEAPD__DECODER_ORDER__BODY_INDEX)
+		err = error_new(ERROR_FORMAT, "an order other than an index");
+	else
+		*ret_index_fd = frame_take_fd(&frame, 0);
+	frame_fini(&frame);
+	return err;
+}
+
+static struct error *read_binary(struct decoder *decoder, struct decoder_target *target)
+{
+	int index_fd scoped(closep) = -1;
+	int exe_fd = decoder_target_fd(target, TARGET_FILE_EXE);
+	struct error *err = receive_index(decoder, &index_fd);
+
+	if (!err)
+		err = elf_file_open(exe_fd, &target->file);
+	if (!err)
+		err = build_info_read(target->file, &target->info);
+	if (err)
+		return err;
+	if (!target->info && !elf_file_find_section(target->file, ".gopclntab"))
+		return error_new(ERROR_NOT_GO, "process %u is no Go program", target->opened->pid);
+	if (!target->info) {
+		err = build_info_new(&target->info);
+		if (err)
+			return err;
+	}
+	return decoder_layout_read(decoder, target->file, exe_fd, index_fd, &target->layout,
+				   &target->index_used);
+}
+
+/*
+ * Where the program was told to begin, less where its file says: what run-time addresses have over
+ * link-time ones. The kernel tells the former in the auxiliary vector.
+ */
+static struct error *find_load_bias(const struct decoder_target *target, uint64_t *ret)
+{
+	enum { ENTRY_SIZE = 16, AT_ENTRY_TYPE = 9, AUXV_MAX = 4096 };
+	uint8_t auxv[AUXV_MAX];
+	ssize_t size = pread(decoder_target_fd(target, TARGET_FILE_AUXV), auxv, sizeof(auxv), 0);
+
+	for (ssize_t at = 0; at + ENTRY_SIZE <= size; at += ENTRY_SIZE) {
+		if (load_u64le(auxv + at) != AT_ENTRY_TYPE)
+			continue;
+		*ret = load_u64le(auxv + at + 8) - elf_file_entry(target->file);
+		return NULL;
+	}
+	return error_new(ERROR_GONE, "process %u has no auxiliary vector any more",
+			 target->opened->pid);
+}
+
+static struct error *read_modules(struct decoder_target *target)
+{
+	const struct live_memory_files files = {
+		.mem = decoder_target_fd(target, TARGET_FILE_MEM),
+		.pagemap = decoder_target_fd(target, TARGET_FILE_PAGEMAP),
+		.maps = decoder_target_fd(target, TARGET_FILE_MAPS),
+		.exe = decoder_target_fd(target, TARGET_FILE_EXE),
+	};
+	uint64_t load_bias;
+	struct error *err = find_load_bias(target, &load_bias);
+
+	if (err)
+		return err;
+	layout_relocate(target->layout, load_bias);
+	err = live_memory_open(&files, &target->memory);
+	return err ? err : module_table_read(target->memory, target->layout, &target->modules);
+}
+
+struct error *decoder_target_open(struct decoder *decoder, struct decoder_target *ret)
+{
+	struct error *err;
+
+	*ret = (struct decoder_target){ 0 };
+	err = receive_opened(decoder, ret);
+	if (!err)
+		err = read_binary(decoder, ret);
+	return err ? err : read_modules(ret);
+}
+
+void decoder_target_fini(struct decoder_target *target)
+{
+	module_table_free(target->modules);
+	memory_free(target->memory);
+	layout_free(target->layout);
+	build_info_free(target->info);
+	elf_file_free(target->file);
+	frame_fini(&target->frame);
+}
+
+/* ---- messages ---- */
+
+/* A bytes field that is there only if the text is not empty. */
+static struct error *optional_text(const char *text, protobuf_c_boolean *ret_has,
+				   ProtobufCBinaryData *ret)
+{
+	if (!text[0])
+		return NULL;
+	*ret_has = true;
+	return message_text(text, ret);
+}
+
+/* The GNU build id in hexadecimal digits, else Go's own. */
+static struct error *fill_build_id(const struct elf_file *file, Goheapd__Build *build)
+{
+	static const char digits[] = "0123456789abcdef";
+	char hex[2 * ELF_FILE_BUILD_ID_MAX + 1];
+	size_t size;
+	const uint8_t *id = elf_file_build_id(file, &size);
+
+	if (!size)
+		return optional_text(elf_file_go_build_id(file), &build->has_build_id,
+				     &build->build_id);
+	for (size_t i = 0; i < size; i++) {
+		hex[2 * i] = digits[id[i] >> 4];
+		hex[2 * i + 1] = digits[id[i] & 15];
+	}
+	hex[2 * size] = '\0';
+	return optional_text(hex, &build->has_build_id, &build->build_id);
+}
+
+static struct error *fill_build(const struct decoder_target *target, Goheapd__Build *build)
+{
+	const struct build_info *info = target->info;
+	struct error *err = optional_text(info->module, &build->has_module, &build->module);
+
+	if (!err)
+		err = optional_text(info->module_version, &build->has_version, &build->version);
+	if (!err)
+		err = optional_text(info->vcs_revision, &build->has_vcs_revision,
+				    &build->vcs_revision);
+	if (!err)
+		err = optional_text(info->vcs_time, &build->has_vcs_time, &build->vcs_time);
+	if (!err)
+		err = optional_text(info->path, &build->has_path, &build->path);
+	return err ? err : fill_build_id(target->file, build);
+}
+
+static struct error *fill_identity(const struct decoder_target *target, Goheapd__Identity *identity)
+{
+	const Goheapd__TargetOpened *opened = target->opened;
+	struct error *err;
+
+	identity->pid = opened->pid;
+	identity->start_ticks = opened->start_ticks;
+	identity->start_time_ns = opened->start_time_ns;
+	identity->uid = opened->uid;
+	err = message_bytes(opened->comm.data, opened->comm.len, &identity->comm);
+	if (!err)
+		err = message_bytes(opened->exe.data, opened->exe.len, &identity->exe);
+	if (!err)
+		err = message_text(target->info->version, &identity->go_version);
+	if (!err)
+		err = message_string("amd64", &identity->arch);
+	if (err)
+		return err;
+	identity->build = malloc(sizeof(*identity->build));
+	if (!identity->build)
+		return &error_nomem;
+	goheapd__build__init(identity->build);
+	return fill_build(target, identity->build);
+}
+
+struct error *decoder_target_identity(const struct decoder_target *target, Goheapd__Identity **ret)
+{
+	Goheapd__Identity *identity = malloc(sizeof(*identity));
+	struct error *err;
+
+	if (!identity)
+		return &error_nomem;
+	goheapd__identity__init(identity);
+	err = fill_identity(target, identity);
+	if (err) {
+		goheapd__identity__free_unpacked(identity, NULL);
+		return err;
+	}
+	*ret = identity;
+	return NULL;
+}
+
+struct error *decoder_target_detail(Goheapd__Detail **ret)
+{
+	Goheapd__Detail *detail = malloc(sizeof(*detail));
+	struct error *err;
+
+	if (!detail)
+		return &error_nomem;
+	goheapd__detail__init(detail);
+	/* types are the runtime's own: DWARF gives the layouts */
+	err = message_string("dwarf", &detail->layouts);
+	if (!err)
+		err = message_string("pclntab", &detail->names);
+	if (!err)
+		err = message_string("runtime types", &detail->types);
+	if (err) {
+		goheapd__detail__free_unpacked(detail, NULL);
+		return err;
+	}
+	*ret = detail;
+	return NULL;
+}

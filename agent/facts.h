@@ -1,0 +1,19 @@
+/*
+ * What /proc says of a process, as messages.
+ */
+#ifndef AGENT_FACTS_H
+#define AGENT_FACTS_H
+
+#include "proto/base/error.h"
+#include "proto/goheapd.pb-c.h"
+
+struct cgroup;
+struct process;
+
+/* Both from memory of malloc; the caller frees them with their free_unpacked. */
+must_check struct error *facts_process(const struct process *process, Goheapd__Process **ret);
+
+/* *ret is NULL for a process in no group. others_bytes is what of it is not the process's own. */
+must_check struct error *facts_cgroup(const struct process *process, Goheapd__Cgroup **ret);
+
+#endif

@@ -1,0 +1,38 @@
+#include "agent/keeper_watch.h"
+
+#include "agent/target/fork_safety.h"
+#include "agent/target/process.h"
+
+/* Hands over what is needed, and is there until the decoder has what it wants. */
+struct error *keeper_observe(struct keeper *keeper, const Goheapd__KeeperObserve *order)
+{
+	struct process *process scoped(process_freep) = NULL;
+	const struct fork_safety_policy policy = { 0 };
+	struct fork_safety safety;
+	struct keeper_forecast forecast;
+	struct keeper_watch watch = { .keeper = keeper,
+				      .target_pidfd = -1,
+				      .target_mem_fd = -1,
+				      .snapshot_pidfd = -1,
+				      .deadline_ns = UINT64_MAX };
+	struct frame frame;
+	enum keeper_wake wake;
+	struct error *err = keeper_find(keeper, order->pid, order->start_ticks, &process);
+
+	if (!err)
+		err = fork_safety_judge(process, &policy, &safety);
+	if (err)
+		return err;
+	forecast = (struct keeper_forecast){
+		.mode = safety.preferred ? GOHEAPD__MODE__MODE_FORK : GOHEAPD__MODE__MODE_STOP,
+		.reason = safety.reason,
+		.pause_us = safety.preferred ? safety.fork_pause_us : safety.stop_pause_us,
+	};
+	err = keeper_open(keeper, process, &forecast);
+	if (!err)
+		err = keeper_wait(&watch, &frame, &wake);
+	if (!err && wake == KEEPER_MESSAGE)
+		frame_fini(&frame);
+	keeper->outcome.released = true;
+	return err;
+}

@@ -1,0 +1,200 @@
+/*
+ * goheap-agent: one program in three roles. Started by hand, by systemd, by goheapd or goheap it is
+ * the agent; it starts itself as keeper and decoder.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+
+#include "agent/decoder.h"
+#include "agent/keeper.h"
+#include "agent/listener.h"
+#include "agent/options.h"
+#include "agent/session.h"
+#include "agent/supervise.h"
+#include "config.h"
+#include "proto/base/log.h"
+
+#define DEFAULT_CACHE_DIR "/var/cache/goheapd"
+#define DEFAULT_RUN_DIR   "/run/goheapd"
+
+enum { EXIT_USAGE = 2 };
+
+struct agent {
+	struct event_loop loop;
+	struct supervisor supervisor;
+	struct listener listener;
+	struct event_source signals;
+	int signal_fd;
+};
+
+/* ---- its end ---- */
+
+static void signal_ready(struct event_source *source, uint32_t events)
+{
+	struct agent *agent = (struct agent *)((char *)source - offsetof(struct agent, signals));
+	struct signalfd_siginfo info;
+
+	(void)events;
+	if (read(agent->signal_fd, &info, sizeof(info)) != sizeof(info))
+		return;
+	log_info("agent", "ending, processes under inspection are let go signal=%u",
+		 info.ssi_signo);
+	listener_fini(&agent->listener);
+	supervisor_stop(&agent->supervisor);
+}
+
+static void only_session_ended(void *arg)
+{
+	struct agent *agent = arg;
+
+	supervisor_stop(&agent->supervisor);
+}
+
+static struct error *watch_signals(struct agent *agent)
+{
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	if (sigprocmask(SIG_BLOCK, &signals, NULL))
+		return error_system(errno, "sigprocmask");
+	agent->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (agent->signal_fd < 0)
+		return error_system(errno, "signalfd");
+	return event_add(&agent->loop, &agent->signals, agent->signal_fd, EPOLLIN, signal_ready);
+}
+
+/* ---- how it is reached ---- */
+
+static struct error *adopt_systemd_sockets(struct agent *agent, int count)
+{
+	struct error *err = NULL;
+
+	for (int i = 0; !err && i < count; i++)
+		err = listener_adopt(&agent->listener, SD_LISTEN_FDS_START + i);
+	return err;
+}
+
+static struct error *listen_in_run_dir(struct agent *agent, const char *run_dir)
+{
+	char path[256];
+
+	if (mkdir(run_dir, 0755) && errno != EEXIST)
+		return error_system(errno, "make folder %s", run_dir);
+	if (snprintf(path, sizeof(path), "%s/agent.sock", run_dir) >= (int)sizeof(path))
+		return error_new(ERROR_BAD_REQUEST, "--run-dir is too long");
+	return listener_listen(&agent->listener, path);
+}
+
+static struct error *be_reachable(struct agent *agent, const struct options *options)
+{
+	int from_systemd = sd_listen_fds(1);
+	struct error *err = listener_init(&agent->listener, &agent->supervisor, options->user);
+
+	if (err)
+		return err;
+	if (options->socket_fd >= 0)
+		return session_start(&agent->supervisor, options->socket_fd, only_session_ended,
+				     agent);
+	if (options->listen)
+		return listener_listen(&agent->listener, options->listen);
+	if (from_systemd > 0)
+		return adopt_systemd_sockets(agent, from_systemd);
+	return listen_in_run_dir(agent, options->run_dir ? options->run_dir : DEFAULT_RUN_DIR);
+}
+
+/* ---- its life ---- */
+
+static struct error *read_config(const struct options *options, struct agent_config *config)
+{
+	struct error *err = NULL;
+
+	agent_config_init(config);
+	if (options->config)
+		err = agent_config_read(config, options->config);
+	if (options->has_max_scan_memory)
+		config->max_scan_memory = options->max_scan_memory;
+	return err;
+}
+
+static struct error *serve(struct agent *agent, const struct options *options)
+{
+	struct error *err = watch_signals(agent);
+
+	if (!err)
+		err = be_reachable(agent, options);
+	if (err)
+		return err;
+	/* helpers that lose their parent are not ours to reap, nor do signals reach us by a pipe */
+	signal(SIGPIPE, SIG_IGN);
+	sd_notify(0, "READY=1");
+	err = event_loop_run(&agent->loop);
+	sd_notify(0, "STOPPING=1");
+	return err;
+}
+
+static struct error *agent_run(const struct options *options)
+{
+	struct agent agent = { .signal_fd = -1, .signals.fd = -1 };
+	struct agent_config config;
+	struct error *err = read_config(options, &config);
+
+	if (!err)
+		err = event_loop_init(&agent.loop);
+	if (err)
+		return err;
+	err = supervisor_init(&agent.supervisor, &agent.loop, &config,
+			      options->cache_dir ? options->cache_dir : DEFAULT_CACHE_DIR);
+	if (!err)
+		err = serve(&agent, options);
+	listener_fini(&agent.listener);
+	supervisor_fini(&agent.supervisor);
+	event_remove(&agent.loop, &agent.signals);
+	closep(&agent.signal_fd);
+	event_loop_fini(&agent.loop);
+	return err;
+}
+
+static int role_run(const struct options *options)
+{
+	if (!strcmp(options->role, "keeper"))
+		return keeper_main();
+	if (!strcmp(options->role, "decoder"))
+		return decoder_main(options->max_scan_memory);
+	fprintf(stderr, "goheap-agent: --role is for the agent's own use\n");
+	return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options;
+	struct error *err = options_parse(&options, argc, argv);
+	int status = EXIT_USAGE;
+
+	if (!err && options.help) {
+		options_print_help();
+		return 0;
+	}
+	if (!err && options.version) {
+		puts("goheap-agent " PACKAGE_VERSION);
+		return 0;
+	}
+	if (!err && options.role)
+		return role_run(&options);
+	if (!err) {
+		err = agent_run(&options);
+		status = EXIT_FAILURE;
+	}
+	if (!err)
+		return 0;
+	fprintf(stderr, "goheap-agent: %s\n", error_message(err));
+	error_free(err);
+	return status;
+}
