@@ -2,18 +2,14 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
 	RUN_MAX = 1 << 20, /* bytes of one read */
 	GAP_MAX = 4096,    /* reading this much for nothing is cheaper than a call */
+	DIGIT_BITS = 11,
+	DIGITS = 1 << DIGIT_BITS,
 };
-
-static int compare_items(const void *a, const void *b)
-{
-	const struct gather_item *x = a, *y = b;
-
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
 
 /* Structures tend to be listed in the order in which they were made, which is address order. */
 static bool are_sorted(const struct gather_item *items, size_t count)
@@ -22,6 +18,50 @@ static bool are_sorted(const struct gather_item *items, size_t count)
 		if (items[i].addr < items[i - 1].addr)
 			return false;
 	return true;
+}
+
+/*
+ * Sorts by the digits of (address - lowest address) from the least on, taking as many as the
+ * addresses differ in: what is gathered lies close together, so that these are few.
+ */
+static void sort_by_digits(struct gather_item *items, size_t count, struct gather_item *other)
+{
+	taddr low = UINT64_MAX, high = 0;
+	struct gather_item *from = items, *to = other;
+
+	for (size_t i = 0; i < count; i++) {
+		low = items[i].addr < low ? items[i].addr : low;
+		high = items[i].addr > high ? items[i].addr : high;
+	}
+	for (unsigned shift = 0; shift < 64 && (high - low) >> shift; shift += DIGIT_BITS) {
+		size_t places[DIGITS + 1] = { 0 };
+		struct gather_item *swap = from;
+
+		for (size_t i = 0; i < count; i++)
+			places[((from[i].addr - low) >> shift) % DIGITS + 1]++;
+		for (unsigned i = 1; i < DIGITS; i++)
+			places[i] += places[i - 1];
+		for (size_t i = 0; i < count; i++)
+			to[places[((from[i].addr - low) >> shift) % DIGITS]++] = from[i];
+		from = to;
+		to = swap;
+	}
+	if (from != items)
+		memcpy(items, from, count * sizeof(*items));
+}
+
+static struct error *sort(struct gather_item *items, size_t count)
+{
+	struct gather_item *other;
+
+	if (are_sorted(items, count))
+		return NULL;
+	other = malloc(count * sizeof(*other));
+	if (!other)
+		return &error_nomem;
+	sort_by_digits(items, count, other);
+	free(other);
+	return NULL;
 }
 
 /* The end of the run that begins at items[first], and the bytes it covers. */
@@ -82,6 +122,7 @@ struct error *gather_read(struct memory *memory, struct gather_item *items, size
 {
 	uint8_t *buffer scoped(freep) = NULL;
 	uint64_t capacity = RUN_MAX;
+	struct error *err;
 
 	for (size_t i = 0; i < count; i++)
 		if (items[i].size > capacity)
@@ -89,13 +130,14 @@ struct error *gather_read(struct memory *memory, struct gather_item *items, size
 	buffer = malloc(capacity);
 	if (!buffer)
 		return &error_nomem;
-	if (!are_sorted(items, count))
-		qsort(items, count, sizeof(*items), compare_items);
+	err = sort(items, count);
+	if (err)
+		return err;
 	for (size_t i = 0; i < count;) {
 		uint64_t size;
 		size_t end = run_end(items, i, count, &size);
-		struct error *err = read_run(memory, items + i, end - i, size, buffer, visit, arg);
 
+		err = read_run(memory, items + i, end - i, size, buffer, visit, arg);
 		if (err)
 			return err;
 		i = end;
