@@ -60,8 +60,8 @@ def check_unreachable(target):
     check_equal(last["garbage_objects"], after["garbage_objects"], "garbage objects")
 
 
-def judge(version, experiment, wrapper=()):
-    program = build_fixture("oracle", version, experiment)
+def judge(version, experiment="", wrapper=(), flags=(), env=None):
+    program = build_fixture("oracle", version, experiment, flags, env)
     with Fixture([program], wrapper) as target, unharmed(target.pid):
         for mode in ("fork", "stop"):
             scan = daemon.scan(target.pid, mode=mode)
@@ -84,13 +84,34 @@ for variant in gobuild.VARIANTS:
     add_test(*variant)
 
 
+# Ways of building that change where things lie, what debug information looks like, or what is alive.
+BUILDS = [
+    ("1.15", "a position independent executable", ("-buildmode=pie",), {}),
+    ("1.27", "a position independent executable", ("-buildmode=pie",), {}),
+    ("1.19", "uncompressed debug information", ("-ldflags=-compressdwarf=false",), {}),
+    ("1.25", "uncompressed debug information", ("-ldflags=-compressdwarf=false",), {}),
+    ("1.26", "without optimisation", ("-gcflags=all=-N -l",), {}),
+    ("1.22", "linked by the C compiler", ("-ldflags=-linkmode=external",), {"CGO_ENABLED": "1"}),
+]
+
+
+def add_build_test(version, name, flags, env):
+    @suite.test(f"go{version}, {name}: the same")
+    def _():
+        judge(version, flags=flags, env=env)
+
+
+for way in BUILDS:
+    add_build_test(*way)
+
+
 @suite.test("the same in a pid namespace, as its pid 1")
 def _():
     need_root()
     if not shutil.which("unshare"):
         raise Skip("unshare is not installed")
     for version in ("1.15", "1.26"):
-        judge(version, "", ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child"))
+        judge(version, wrapper=("unshare", "--pid", "--fork", "--mount-proc", "--kill-child"))
 
 
 with Daemon() as daemon:
