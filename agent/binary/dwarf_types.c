@@ -351,7 +351,7 @@ static void copy_location(const void *bytes, uint64_t size, struct location *ret
 	ret->size = size;
 }
 
-/* DWARF 4 and 5 have a form of its own for expressions; go1.15 and others use a plain block. */
+/* Go writes blocks of one length byte; the form that is meant for expressions is read as well. */
 static struct error *read_location(const struct dwarf_types *types, Dwarf_Attribute attr,
 				   struct location *ret)
 {

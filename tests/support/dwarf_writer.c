@@ -1,0 +1,235 @@
+/*
+ * Package main:    type main.T struct, 8 bytes
+ * Package runtime: type runtime.inner struct { value uint64 at 8 }, 16 bytes
+ *                  type runtime.alias = runtime.inner
+ *                  type runtime.outer struct { in alias at 16; arr [4]inner at 32; ptr *outer at
+ * 96; f func() at 104 }, 112 bytes const runtime.answer = -42 var runtime.v outer
+ */
+#include "tests/support/dwarf_writer.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <dwarf.h>
+
+#include "proto/base/bytes.h"
+
+enum abbrev {
+	ABBREV_UNIT = 1,
+	ABBREV_STRUCT,
+	ABBREV_MEMBER,
+	ABBREV_TYPEDEF,
+	ABBREV_BASE,
+	ABBREV_POINTER,
+	ABBREV_ARRAY,
+	ABBREV_CONSTANT,
+	ABBREV_VARIABLE,
+	ABBREV_FUNC,
+};
+
+static const struct {
+	uint8_t code, tag, has_children;
+	uint8_t attributes[3][2]; /* attribute and form, all below 128 */
+} abbrevs[] = {
+	{ ABBREV_UNIT,
+	  DW_TAG_compile_unit,
+	  1,
+	  { { DW_AT_name, DW_FORM_string }, { DW_AT_language, DW_FORM_data1 } } },
+	{ ABBREV_STRUCT,
+	  DW_TAG_structure_type,
+	  1,
+	  { { DW_AT_name, DW_FORM_string },
+	    { DW_AT_byte_size, DW_FORM_udata },
+	    { DW_AT_sibling, DW_FORM_ref4 } } },
+	{ ABBREV_MEMBER,
+	  DW_TAG_member,
+	  0,
+	  { { DW_AT_name, DW_FORM_string },
+	    { DW_AT_data_member_location, DW_FORM_udata },
+	    { DW_AT_type, DW_FORM_ref_addr } } },
+	{ ABBREV_TYPEDEF,
+	  DW_TAG_typedef,
+	  0,
+	  { { DW_AT_name, DW_FORM_string }, { DW_AT_type, DW_FORM_ref_addr } } },
+	{ ABBREV_BASE,
+	  DW_TAG_base_type,
+	  0,
+	  { { DW_AT_name, DW_FORM_string }, { DW_AT_byte_size, DW_FORM_udata } } },
+	{ ABBREV_POINTER, DW_TAG_pointer_type, 0, { { 0 } } },
+	{ ABBREV_ARRAY,
+	  DW_TAG_array_type,
+	  0,
+	  { { DW_AT_byte_size, DW_FORM_udata }, { DW_AT_type, DW_FORM_ref_addr } } },
+	{ ABBREV_CONSTANT,
+	  DW_TAG_constant,
+	  0,
+	  { { DW_AT_name, DW_FORM_string }, { DW_AT_const_value, DW_FORM_sdata } } },
+	{ ABBREV_VARIABLE,
+	  DW_TAG_variable,
+	  0,
+	  { { DW_AT_name, DW_FORM_string },
+	    { DW_AT_location, DW_FORM_block1 },
+	    { DW_AT_type, DW_FORM_ref_addr } } },
+	{ ABBREV_FUNC, DW_TAG_subroutine_type, 0, { { 0 } } },
+};
+
+/* Every abbreviation ends in two zeros, the list in one more. */
+static void put_abbrevs(struct dwarf_writer *w)
+{
+	uint8_t *p = w->abbrev;
+
+	for (size_t i = 0; i < sizeof(abbrevs) / sizeof(abbrevs[0]); i++) {
+		*p++ = abbrevs[i].code;
+		*p++ = abbrevs[i].tag;
+		*p++ = abbrevs[i].has_children;
+		for (size_t j = 0; j < 3 && abbrevs[i].attributes[j][0]; j++) {
+			*p++ = abbrevs[i].attributes[j][0];
+			*p++ = abbrevs[i].attributes[j][1];
+		}
+		*p++ = 0;
+		*p++ = 0;
+	}
+	*p++ = 0;
+	w->abbrev_size = (size_t)(p - w->abbrev);
+	assert(w->abbrev_size <= sizeof(w->abbrev));
+}
+
+static size_t put(struct dwarf_writer *w, const void *bytes, size_t size)
+{
+	size_t at = w->info_size;
+
+	assert(at + size <= sizeof(w->info));
+	memcpy(w->info + at, bytes, size);
+	w->info_size += size;
+	return at;
+}
+
+static size_t put_u8(struct dwarf_writer *w, unsigned value)
+{
+	return put(w, &(uint8_t){ (uint8_t)value }, 1);
+}
+
+static size_t put_u32(struct dwarf_writer *w, size_t value)
+{
+	uint8_t raw[4];
+
+	store_u32le(raw, (uint32_t)value);
+	return put(w, raw, sizeof(raw));
+}
+
+/* A DIE with a name. */
+static size_t put_die(struct dwarf_writer *w, enum abbrev abbrev, const char *name)
+{
+	size_t at = put_u8(w, abbrev);
+
+	put(w, name, strlen(name) + 1);
+	return at;
+}
+
+static size_t put_type(struct dwarf_writer *w, const char *name, unsigned size, size_t *ret_sibling)
+{
+	size_t at = put_die(w, ABBREV_STRUCT, name);
+
+	put_u8(w, size);
+	*ret_sibling = put_u32(w, 0);
+	return at;
+}
+
+static void end_type(struct dwarf_writer *w, size_t sibling)
+{
+	put_u8(w, 0);
+	store_u32le(w->info + sibling, (uint32_t)(w->info_size - w->unit));
+}
+
+static void put_member(struct dwarf_writer *w, const char *name, unsigned offset, size_t type)
+{
+	put_die(w, ABBREV_MEMBER, name);
+	put_u8(w, offset);
+	put_u32(w, type);
+}
+
+static size_t begin_unit(struct dwarf_writer *w, unsigned version, const char *name)
+{
+	size_t at = put_u32(w, 0);
+
+	w->unit = at;
+	put_u8(w, version);
+	put_u8(w, 0);
+	if (version == 5) {
+		put_u8(w, DW_UT_compile);
+		put_u8(w, 8);
+	}
+	put_u32(w, 0); /* the abbreviations */
+	if (version == 4)
+		put_u8(w, 8);
+	put_die(w, ABBREV_UNIT, name);
+	put_u8(w, DW_LANG_Go);
+	return at;
+}
+
+static void end_unit(struct dwarf_writer *w, size_t at)
+{
+	put_u8(w, 0);
+	store_u32le(w->info + at, (uint32_t)(w->info_size - at - 4));
+}
+
+static void put_variable(struct dwarf_writer *w, size_t type)
+{
+	uint8_t location[9] = { DW_OP_addr };
+
+	store_u64le(location + 1, DWARF_WRITER_VARIABLE);
+	put_die(w, ABBREV_VARIABLE, "runtime.v");
+	put_u8(w, sizeof(location));
+	put(w, location, sizeof(location));
+	put_u32(w, type);
+}
+
+static void put_runtime(struct dwarf_writer *w)
+{
+	size_t word, inner, alias, array, pointer, func, outer, sibling;
+
+	word = put_die(w, ABBREV_BASE, "uint64");
+	put_u8(w, 8);
+	inner = put_type(w, "runtime.inner", 16, &sibling);
+	put_member(w, "value", 8, word);
+	end_type(w, sibling);
+	alias = put_die(w, ABBREV_TYPEDEF, "runtime.alias");
+	w->typedef_place = put_u32(w, inner);
+	array = put_u8(w, ABBREV_ARRAY);
+	put_u8(w, 64);
+	put_u32(w, inner);
+	pointer = put_u8(w, ABBREV_POINTER);
+	func = put_u8(w, ABBREV_FUNC);
+	outer = put_type(w, "runtime.outer", 112, &w->sibling_place);
+	put_member(w, "in", 16, alias);
+	put_member(w, "arr", 32, array);
+	put_member(w, "ptr", 96, pointer);
+	put_member(w, "f", 104, func);
+	end_type(w, w->sibling_place);
+	put_die(w, ABBREV_CONSTANT, "runtime.answer");
+	put_u8(w, -42 & 0x7f);
+	put_variable(w, outer);
+}
+
+void dwarf_writer_make(struct dwarf_writer *w, unsigned version)
+{
+	size_t unit, sibling;
+
+	memset(w, 0, sizeof(*w));
+	put_abbrevs(w);
+	unit = begin_unit(w, version, "main");
+	put_type(w, "main.T", 8, &sibling);
+	end_type(w, sibling);
+	end_unit(w, unit);
+	unit = begin_unit(w, version, "runtime");
+	put_runtime(w);
+	end_unit(w, unit);
+}
+
+void dwarf_writer_elf(const struct dwarf_writer *w, struct elf_writer *elf)
+{
+	elf_writer_init(elf, ET_EXEC);
+	elf_writer_section(elf, ".debug_abbrev", SHT_PROGBITS, 0, 0, w->abbrev, w->abbrev_size);
+	elf_writer_section(elf, ".debug_info", SHT_PROGBITS, 0, 0, w->info, w->info_size);
+	elf_writer_finish(elf);
+}
