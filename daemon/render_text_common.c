@@ -149,8 +149,11 @@ static void append_folded(struct text *text, size_t indent, ProtobufCBinaryData 
 
 void text_note(struct text *text, const char *head, ProtobufCBinaryData message)
 {
-	text_printf(text, "%-6s ", head);
-	append_folded(text, 7, message);
+	size_t indent =
+	    strcmp(head, "!!") == 0 ? 3 : 7; /* alarms stand out, the rest has columns */
+
+	text_printf(text, "%-*s", (int)indent, head);
+	append_folded(text, indent, message);
 	text_string(text, "\n");
 }
 

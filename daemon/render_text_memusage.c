@@ -297,8 +297,7 @@ static void append_rest(struct page *page)
 	append_rest_item(page, "unexplained", resident_at(page, "unexplained"));
 	if (page->resident > page->shown)
 		append_rest_item(page, "other", page->resident - page->shown);
-	page->text->bytes.size -= page->text->err ? 0 : 3; /* the last item's spaces */
-	text_string(page->text, "\n");
+	text_end_line(page->text);
 }
 
 static void append_rows(struct page *page)
@@ -329,12 +328,8 @@ static void append_rows(struct page *page)
 
 /* ---- trust ---- */
 
-static void append_trust(struct page *page)
+static void write_trust(struct text *text, const Goheapd__Trust *trust)
 {
-	const Goheapd__Trust *trust = page->result->scan->trust;
-	struct text *text = page->text;
-
-	text_string(text, "TRUST  ");
 	text_count(text, trust->exact_stacks);
 	text_string(text, "/");
 	text_count(text, trust->goroutines);
@@ -354,7 +349,21 @@ static void append_trust(struct page *page)
 		text_size(text, trust->skipped_bytes);
 		text_string(text, " could not be read");
 	}
-	text_string(text, self_check_is_ok(trust) ? "; self-check ok\n" : "; self-check FAILED\n");
+	text_string(text, self_check_is_ok(trust) ? "; self-check ok" : "; self-check FAILED");
+}
+
+static void append_trust(struct page *page)
+{
+	struct text line;
+
+	text_init(&line);
+	write_trust(&line, page->result->scan->trust);
+	if (line.err)
+		text_fail(page->text, text_finish(&line));
+	else
+		text_note(page->text, "TRUST",
+			  (ProtobufCBinaryData){ .data = line.bytes.data, .len = line.bytes.size });
+	text_fini(&line);
 }
 
 void render_text_memusage(struct text *text, const struct scan_view *view)

@@ -14,21 +14,35 @@ static void append_size_item(struct text *text, const char *name, bool has, uint
 	text_string(text, "  ");
 }
 
+/* A line on which nothing could be said says so. */
+static void end_line(struct text *text, size_t start)
+{
+	if (text->bytes.size == start)
+		text_string(text, "not known without a scan");
+	text_end_line(text);
+}
+
 static void append_memory(struct text *text, const Goheapd__RuntimeMemory *memory)
 {
+	size_t start;
+
 	text_string(text, "MEMORY ");
+	start = text->bytes.size;
 	append_size_item(text, "RSS", memory->has_rss_bytes, memory->rss_bytes);
 	append_size_item(text, "heap in use", memory->has_heap_in_use_bytes,
 			 memory->heap_in_use_bytes);
 	append_size_item(text, "live", memory->has_heap_live_bytes, memory->heap_live_bytes);
 	append_size_item(text, "stacks", memory->has_stacks_bytes, memory->stacks_bytes);
 	append_size_item(text, "from the system", memory->has_sys_bytes, memory->sys_bytes);
-	text_string(text, "\n");
+	end_line(text, start);
 }
 
 static void append_gc(struct text *text, const Goheapd__GcState *gc)
 {
+	size_t start;
+
 	text_string(text, "GC     ");
+	start = text->bytes.size;
 	if (gc->has_gogc && gc->gogc < 0)
 		text_string(text, "GOGC=off  ");
 	else if (gc->has_gogc)
@@ -46,7 +60,7 @@ static void append_gc(struct text *text, const Goheapd__GcState *gc)
 		text_printf(text, "phase %s  ", gc->phase);
 	if (gc->has_limiter_active && gc->limiter_active)
 		text_string(text, "limiter ON");
-	text_string(text, "\n");
+	end_line(text, start);
 }
 
 static void append_cgroup(struct text *text, const Goheapd__Cgroup *cgroup)
@@ -60,7 +74,7 @@ static void append_cgroup(struct text *text, const Goheapd__Cgroup *cgroup)
 	append_size_item(text, "kernel", cgroup->has_kernel_bytes, cgroup->kernel_bytes);
 	if (cgroup->has_oom_kills)
 		text_printf(text, "OOM kills %" PRIu64, cgroup->oom_kills);
-	text_string(text, "\n");
+	text_end_line(text);
 }
 
 static void append_cost(struct text *text, const Goheapd__Cost *cost)

@@ -32,7 +32,7 @@ static void append_process(struct text *text, const Goheapd__Process *process, u
 		text_duration(text, (now_ns - process->start_time_ns) / NS_PER_SECOND);
 	text_pad(text, 63, 1);
 	append_rest(text, process);
-	text_string(text, "\n");
+	text_end_line(text);
 }
 
 void render_text_pids(struct text *text, Goheapd__Process *const *processes, size_t count,

@@ -185,52 +185,32 @@ static void flight_free(struct flight *flight)
 	free(flight);
 }
 
-static void fill_request(const struct flight *flight, Goheapd__Scan *scan)
-{
-	const struct scan_key *key = &flight->key;
-
-	scan->pid = key->pid;
-	scan->start_ticks = key->start_ticks;
-	scan->mode = key->mode;
-	scan->depth = key->depth;
-	scan->max_pause_us = key->max_pause_us;
-	scan->timeout_ms = SCAN_MAX_US / 1000;
-	scan->has_want_memory = scan->has_want_goroutines = scan->has_want_dead_goroutines =
-	    scan->has_want_mappings = true;
-	scan->want_memory = key->parts & SCAN_MEMORY;
-	scan->want_goroutines = key->parts & SCAN_GOROUTINES;
-	scan->want_dead_goroutines = key->parts & SCAN_DEAD_GOROUTINES;
-	scan->want_mappings = key->parts & SCAN_MAPPINGS;
-	scan->caller_uid = flight->caller;
-	scan->path.data = (uint8_t *)flight->path;
-	scan->path.len = strlen(flight->path);
-}
-
 /* Asks the agent. No lock is held. */
 static struct error *flight_scan(struct flight *flight, struct scan **ret,
 				 uint64_t *ret_retry_after_ms)
 {
+	const struct scan_key *key = &flight->key;
+	const struct scan_question question = {
+		.pid = key->pid,
+		.start_ticks = key->start_ticks,
+		.mode = key->mode,
+		.depth = key->depth,
+		.parts = key->parts,
+		.max_pause_us = key->max_pause_us,
+		.timeout_us = SCAN_MAX_US,
+		.caller = flight->caller,
+		.path = flight->path,
+	};
 	uint64_t started_us = clock_now_us();
-	struct patience patience = { .deadline_us = started_us + SCAN_MAX_US + CANCEL_GRACE_US,
-				     .client = -1,
-				     .stop = flight->cancel };
-	Goheapd__Request request = GOHEAPD__REQUEST__INIT;
-	Goheapd__Scan scan = GOHEAPD__SCAN__INIT;
+	const struct patience patience = { .deadline_us =
+					       started_us + SCAN_MAX_US + CANCEL_GRACE_US,
+					   .client = -1,
+					   .stop = flight->cancel };
 	Goheapd__Answer *answer;
-	struct error *err;
+	struct error *err = scan_ask(flight->cache->client, &question, &patience, CANCEL_GRACE_US,
+				     &answer, ret_retry_after_ms);
 
-	request.body_case = GOHEAPD__REQUEST__BODY_SCAN;
-	request.scan = &scan;
-	fill_request(flight, &scan);
-	err = agent_client_call(flight->cache->client, &request, &patience, CANCEL_GRACE_US,
-				&answer, ret_retry_after_ms);
-	if (err)
-		return err;
-	if (answer->body_case != GOHEAPD__ANSWER__BODY_SCAN) {
-		goheapd__answer__free_unpacked(answer, NULL);
-		return error_new(ERROR_SYSTEM, "the agent answered something else than a scan");
-	}
-	return scan_new(&flight->key, started_us, answer, ret);
+	return err ? err : scan_new(key, started_us, answer, ret);
 }
 
 static void wake(struct waiter *waiter)

@@ -1,21 +1,5 @@
 #include "daemon/scan_store.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <sys/random.h>
-
-/* Unique on this machine and not to be guessed: an id is all that a later request shows. */
-static struct error *make_id(char id[SCAN_ID_SIZE])
-{
-	uint64_t number;
-
-	if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
-		return error_system(errno, "getrandom");
-	snprintf(id, SCAN_ID_SIZE, "%016" PRIx64, number);
-	return NULL;
-}
-
 struct error *scan_new(const struct scan_key *key, uint64_t started_us, Goheapd__Answer *answer,
 		       struct scan **ret)
 {
@@ -33,7 +17,7 @@ struct error *scan_new(const struct scan_key *key, uint64_t started_us, Goheapd_
 		.answer = answer,
 		.bytes = sizeof(*scan) + goheapd__answer__get_packed_size(answer),
 	};
-	err = make_id(scan->id);
+	err = scan_make_id(scan->id);
 	if (err) {
 		scan_release(scan);
 		return err;

@@ -10,16 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "proto/base/error.h"
-#include "proto/goheapd.pb-c.h"
-
-/* What a scan's result carries besides identity and scan. */
-enum scan_parts {
-	SCAN_MEMORY = 1 << 0,
-	SCAN_GOROUTINES = 1 << 1,
-	SCAN_DEAD_GOROUTINES = 1 << 2,
-	SCAN_MAPPINGS = 1 << 3,
-};
+#include "daemon/scan_ask.h"
 
 /* Which target was scanned, and how. */
 struct scan_key {
@@ -31,8 +22,6 @@ struct scan_key {
 	unsigned parts;
 	uint64_t max_pause_us;
 };
-
-enum { SCAN_ID_SIZE = 24 };
 
 struct scan {
 	atomic_uint references;

@@ -108,6 +108,15 @@ void text_pad(struct text *text, size_t column, size_t min)
 	text_printf(text, "%*s", (int)count, "");
 }
 
+void text_end_line(struct text *text)
+{
+	struct bytes *bytes = &text->bytes;
+
+	while (bytes->size && bytes->data[bytes->size - 1] == ' ')
+		bytes->size--;
+	text_string(text, "\n");
+}
+
 struct error *text_finish(struct text *text)
 {
 	return take(text->err);

@@ -39,6 +39,9 @@ size_t text_escaped(struct text *text, ProtobufCBinaryData bytes, size_t max_col
 /* Spaces up to a column, counted from the start of the line in characters; at least min of them. */
 void text_pad(struct text *text, size_t column, size_t min);
 
+/* Ends the line, without the spaces that stand at its end. */
+void text_end_line(struct text *text);
+
 /* The failure that was kept, now the caller's, or NULL. */
 must_check struct error *text_finish(struct text *text);
 

@@ -1,0 +1,243 @@
+#include "cli/direct.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/agent_process.h"
+#include "daemon/clock.h"
+#include "daemon/paths.h"
+#include "daemon/process.h"
+#include "daemon/render.h"
+#include "daemon/rfc3339.h"
+#include "daemon/scan_ask.h"
+
+enum { START_PATIENCE_US = 10 * 1000000, CANCEL_GRACE_US = 5 * 1000000 };
+
+/* One question and what it takes to answer it. */
+struct direct {
+	const struct options *options;
+	struct agent_client *agent;
+	struct patience patience;
+	struct text *text;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void answer_freep(Goheapd__Answer **answer)
+{
+	if (*answer)
+		goheapd__answer__free_unpacked(*answer, NULL);
+}
+
+/* ---- which process ---- */
+
+static struct error *find_by_name(const struct direct *direct, const char *name, uint32_t *ret)
+{
+	scoped(answer_freep) Goheapd__Answer *answer = NULL;
+	struct error *err = process_list(direct->agent, &direct->patience, &answer);
+	Goheapd__ProcessList *list;
+	size_t count = 0;
+
+	if (err)
+		return err;
+	list = answer->process_list;
+	for (size_t i = 0; i < list->n_processes; i++) {
+		if (!process_has_name(list->processes[i], name))
+			continue;
+		*ret = list->processes[i]->pid;
+		count++;
+	}
+	if (count > 1)
+		return error_new(ERROR_AMBIGUOUS,
+				 "%zu processes are named \"%s\"; name one by its pid: goheap pids",
+				 count, name);
+	if (count == 0)
+		return error_new(ERROR_NO_PROCESS, "no Go process is named \"%s\"; goheap pids",
+				 name);
+	return NULL;
+}
+
+static struct error *check_start(const struct options *options, const Goheapd__Process *process)
+{
+	char have[RFC3339_SIZE];
+
+	rfc3339_format(process->start_time_ns, have);
+	if (!options->params.start || strcmp(options->params.start, have) == 0)
+		return NULL;
+	return error_new(ERROR_PROCESS_CHANGED, "process %" PRIu32 " started at %s, not at %s",
+			 process->pid, have, options->params.start);
+}
+
+/* The caller frees *ret, whose process is set. */
+static struct error *find_process(const struct direct *direct, Goheapd__Answer **ret)
+{
+	const char *text = direct->options->process;
+	scoped(answer_freep) Goheapd__Answer *answer = NULL;
+	uint32_t pid = 0;
+	struct error *err;
+
+	if (strspn(text, "0123456789") == strlen(text))
+		err = process_parse_pid(text, &pid);
+	else
+		err = find_by_name(direct, text, &pid);
+	if (!err)
+		err = process_look(direct->agent, pid, &direct->patience, &answer);
+	if (!err)
+		err = check_start(direct->options, answer->process);
+	if (!err)
+		*ret = take(answer);
+	return err;
+}
+
+/* ---- answers ---- */
+
+static struct error *answer_pids(const struct direct *direct)
+{
+	scoped(answer_freep) Goheapd__Answer *answer = NULL;
+	struct error *err = process_list(direct->agent, &direct->patience, &answer);
+	Goheapd__ProcessList *list;
+
+	if (err)
+		return err;
+	list = answer->process_list;
+	process_sort(list->processes, list->n_processes);
+	if (direct->options->json)
+		render_json_pids(direct->text, list->processes, list->n_processes);
+	else
+		render_text_pids(direct->text, list->processes, list->n_processes, now_ns());
+	return NULL;
+}
+
+static struct error *answer_overview(const struct direct *direct, const Goheapd__Process *process)
+{
+	scoped(answer_freep) Goheapd__Answer *answer = NULL;
+	struct error *err = process_overview(direct->agent, process, &direct->patience, &answer);
+
+	if (err)
+		return err;
+	if (direct->options->json)
+		render_json_overview(direct->text, answer->overview);
+	else
+		render_text_overview(direct->text, answer->overview, now_ns());
+	return NULL;
+}
+
+static void render_scan(const struct direct *direct, const struct scan_view *view)
+{
+	bool json = direct->options->json;
+
+	switch (direct->options->command->parts) {
+	case SCAN_MEMORY:
+		(json ? render_json_memusage : render_text_memusage)(direct->text, view);
+		break;
+	case SCAN_GOROUTINES:
+		(json ? render_json_goroutines : render_text_goroutines)(direct->text, view);
+		break;
+	default:
+		(json ? render_json_mappings : render_text_mappings)(direct->text, view);
+		break;
+	}
+}
+
+static struct error *answer_scan(const struct direct *direct, const Goheapd__Process *process)
+{
+	const struct params *params = &direct->options->params;
+	char path[64];
+	const struct scan_question question = {
+		.pid = process->pid,
+		.start_ticks = process->start_ticks,
+		.mode = params->mode,
+		.depth = params->depth,
+		.parts =
+		    direct->options->command->parts | (params->dead ? SCAN_DEAD_GOROUTINES : 0),
+		.max_pause_us = params->max_pause_us,
+		.timeout_us = params->timeout_us,
+		.caller = getuid(),
+		.path = path,
+	};
+	scoped(answer_freep) Goheapd__Answer *answer = NULL;
+	char id[SCAN_ID_SIZE];
+	struct scan_view view = { .id = id, .dead = params->dead };
+	struct error *err = scan_make_id(id);
+
+	snprintf(path, sizeof(path), "/pid/%" PRIu32 "%s", process->pid,
+		 direct->options->command->endpoint);
+	if (!err)
+		err = scan_ask(direct->agent, &question, &direct->patience, CANCEL_GRACE_US,
+			       &answer, NULL);
+	if (err)
+		return err;
+	view.result = answer->scan;
+	render_scan(direct, &view);
+	return NULL;
+}
+
+static struct error *answer_command(const struct direct *direct)
+{
+	scoped(answer_freep) Goheapd__Answer *answer = NULL;
+	struct error *err;
+
+	if (!direct->options->command->endpoint)
+		return answer_pids(direct);
+	err = find_process(direct, &answer);
+	if (err)
+		return err;
+	if (!direct->options->command->parts)
+		return answer_overview(direct, answer->process);
+	return answer_scan(direct, answer->process);
+}
+
+/* ---- the agent ---- */
+
+static struct error *run_agent(const struct agent_spec *spec, const struct options *options,
+			       struct text *text)
+{
+	scoped(agent_client_freep) struct agent_client *agent = NULL;
+	struct agent_source *source;
+	struct direct direct = { .options = options, .text = text };
+	struct error *err = agent_source_process(spec, &source);
+
+	if (!err)
+		err = agent_client_new(source, &agent);
+	if (!err)
+		err = agent_client_wait_ready(agent, START_PATIENCE_US);
+	if (err)
+		return err;
+	direct.agent = agent;
+	direct.patience = (struct patience){
+		.deadline_us = clock_now_us() + options->params.timeout_us, .client = -1, .stop = -1
+	};
+	return answer_command(&direct);
+}
+
+struct error *direct_ask(const struct options *options, struct text *text)
+{
+	char *program scoped(freep) = options->agent ? strdup(options->agent) : NULL;
+	char *run_dir scoped(freep) = NULL;
+	char *cache_dir scoped(freep) = NULL;
+	struct agent_spec spec;
+	struct error *err = NULL;
+
+	if (options->agent && !program)
+		return &error_nomem;
+	if (!program)
+		err = agent_program_find(&program);
+	if (!err)
+		err = path_default(PATH_RUN, &run_dir);
+	if (!err)
+		err = path_default(PATH_CACHE, &cache_dir);
+	if (err)
+		return err;
+	spec =
+	    (struct agent_spec){ .program = program, .run_dir = run_dir, .cache_dir = cache_dir };
+	err = run_agent(&spec, options, text);
+	return err ? err : text_finish(text);
+}

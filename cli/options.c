@@ -1,0 +1,235 @@
+#include "cli/options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/scan_ask.h"
+
+const struct command commands[] = {
+	{ "pids", NULL, PARAM_TIMEOUT, 0, "list the Go processes that you may ask about",
+	  "goheap pids" },
+	{ "show", "", PARAM_TIMEOUT | PARAM_START, 0,
+	  "what is known of a process without stopping it, and what a scan would cost",
+	  "goheap show 1234" },
+	{ "memusage", "/memusage", PARAMS_SCAN & ~PARAM_FORMAT, SCAN_MEMORY,
+	  "what a process's memory is used for", "goheap memusage 1234 --max-pause 0.05" },
+	{ "goroutines", "/goroutines", (PARAMS_SCAN | PARAM_DEAD) & ~PARAM_FORMAT, SCAN_GOROUTINES,
+	  "its goroutines with their stacks", "goheap goroutines checkout" },
+	{ "mappings", "/mappings", PARAMS_SCAN & ~PARAM_FORMAT, SCAN_MAPPINGS,
+	  "its memory mappings and what each holds", "goheap mappings 1234 --format json" },
+	{ 0 },
+};
+
+enum option_id {
+	OPT_FORMAT = 256,
+	OPT_SOCKET,
+	OPT_AGENT,
+	OPT_DIRECT,
+	OPT_HELP,
+	OPT_VERSION,
+	OPT_PARAMS, /* what follows are the daemon's parameters */
+	OPT_MODE = OPT_PARAMS,
+	OPT_DEPTH,
+	OPT_MAX_PAUSE,
+	OPT_MAX_AGE,
+	OPT_TIMEOUT,
+	OPT_START,
+	OPT_DEAD,
+};
+
+static const struct option long_options[] = {
+	{ "format", required_argument, NULL, OPT_FORMAT },
+	{ "socket", required_argument, NULL, OPT_SOCKET },
+	{ "agent", required_argument, NULL, OPT_AGENT },
+	{ "direct", no_argument, NULL, OPT_DIRECT },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ "version", no_argument, NULL, OPT_VERSION },
+	{ "mode", required_argument, NULL, OPT_MODE },
+	{ "depth", required_argument, NULL, OPT_DEPTH },
+	{ "max-pause", required_argument, NULL, OPT_MAX_PAUSE },
+	{ "max-age", required_argument, NULL, OPT_MAX_AGE },
+	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
+	{ "start", required_argument, NULL, OPT_START },
+	{ "dead", no_argument, NULL, OPT_DEAD },
+	{ NULL, 0, NULL, 0 },
+};
+
+/* By option, from OPT_PARAMS on. */
+static const struct {
+	unsigned bit;
+	const char *name, *help;
+} parameters[] = {
+	{ PARAM_MODE, "mode",
+	  "  --mode MODE        auto, fork (stopped only for a snapshot) or stop (stopped while\n"
+	  "                     memory is copied); default auto\n" },
+	{ PARAM_DEPTH, "depth",
+	  "  --depth DEPTH      full, or census: no object graph, cheap, for huge processes\n" },
+	{ PARAM_MAX_PAUSE, "max_pause",
+	  "  --max-pause SEC    how long it may stand still in all; default 0.25\n" },
+	{ PARAM_MAX_AGE, "max_age",
+	  "  --max-age SEC      an earlier answer no older than this will do\n" },
+	{ PARAM_TIMEOUT, "timeout", "  --timeout SEC      give up after this time; default 60\n" },
+	{ PARAM_START, "start",
+	  "  --start TIME       only if the process started then, as show --format json says\n" },
+	{ PARAM_DEAD, "dead", "  --dead             list dead goroutines too\n" },
+};
+enum { PARAMETER_COUNT = sizeof(parameters) / sizeof(*parameters) };
+
+static const char common_help[] =
+    "  --format FORMAT    text (default) or json\n"
+    "  --socket PATH      ask the daemon there; default: yours, then /run/goheapd/goheapd.sock\n"
+    "  --direct           ask no daemon, run the agent for this one question\n"
+    "  --agent PATH       the goheap-agent program to run then\n"
+    "  --help, --version\n";
+
+void options_print_help(const struct command *command)
+{
+	if (!command) {
+		fputs("Usage: goheap COMMAND [PID|NAME] [OPTION]...\n"
+		      "Says what the memory of a Go process is used for, by asking goheapd or, "
+		      "where\n"
+		      "none runs, by looking itself (as root, or at your own processes).\n\n",
+		      stdout);
+		for (command = commands; command->name; command++)
+			printf("  %-12s %s\n", command->name, command->summary);
+		fputs("\nStart with:  goheap pids\n"
+		      "More:        goheap COMMAND --help, goheap(1)\n"
+		      "Exit status: 0 done, 1 it failed, 2 wrong usage\n",
+		      stdout);
+		return;
+	}
+	printf("Usage: goheap %s%s [OPTION]...\n", command->name,
+	       command->endpoint ? " PID|NAME" : "");
+	printf("Prints %s.\n\n", command->summary);
+	for (unsigned i = 0; i < PARAMETER_COUNT; i++) {
+		if (command->params & parameters[i].bit)
+			fputs(parameters[i].help, stdout);
+	}
+	printf("%s\nExample: %s\n", common_help, command->example);
+}
+
+static struct error *find_command(const char *name, const struct command **ret)
+{
+	if (strcmp(name, "overview") == 0)
+		name = "show";
+	for (const struct command *command = commands; command->name; command++) {
+		if (strcmp(command->name, name) == 0) {
+			*ret = command;
+			return NULL;
+		}
+	}
+	return error_new(ERROR_BAD_REQUEST, "there is no command \"%s\"; try goheap --help", name);
+}
+
+static struct error *set_format(struct options *options, const char *format)
+{
+	options->json = strcmp(format, "json") == 0;
+	if (options->json || strcmp(format, "text") == 0)
+		return NULL;
+	return error_new(ERROR_BAD_REQUEST, "--format takes text or json, not \"%s\"", format);
+}
+
+/* Whether the command takes the parameter is known only when all of the line has been read. */
+static struct error *set_parameter(struct options *options, int id, const char *value)
+{
+	const char *name = parameters[id - OPT_PARAMS].name;
+	struct error *err = params_set(&options->params, name, value);
+
+	if (err)
+		return err;
+	for (unsigned i = 0; i < options->given_count; i++) {
+		if (strcmp(options->given[i].name, name) == 0)
+			return error_new(ERROR_BAD_REQUEST, "%s is given twice", name);
+	}
+	options->given[options->given_count++] =
+	    (struct uri_param_ref){ .name = name, .value = value };
+	return NULL;
+}
+
+static struct error *apply(struct options *options, int id, const char *argument)
+{
+	switch (id) {
+	case OPT_FORMAT:
+		return set_format(options, argument);
+	case OPT_SOCKET:
+		options->socket = argument;
+		return NULL;
+	case OPT_AGENT:
+		options->agent = argument;
+		return NULL;
+	case OPT_DIRECT:
+		options->direct = true;
+		return NULL;
+	case OPT_HELP:
+		options->action = OPTIONS_HELP;
+		return NULL;
+	case OPT_VERSION:
+		options->action = OPTIONS_VERSION;
+		return NULL;
+	case '?':
+		/* getopt has said what is wrong */
+		return error_new(ERROR_BAD_REQUEST, "try goheap --help");
+	default:
+		return set_parameter(options, id, id == OPT_DEAD ? "1" : argument);
+	}
+}
+
+static struct error *check_parameters(const struct options *options)
+{
+	for (unsigned i = 0; i < PARAMETER_COUNT; i++) {
+		for (unsigned j = 0; j < options->given_count; j++) {
+			if (strcmp(options->given[j].name, parameters[i].name) == 0 &&
+			    !(options->command->params & parameters[i].bit))
+				return error_new(ERROR_BAD_REQUEST,
+						 "goheap %s does not take %s; try goheap %s --help",
+						 options->command->name, parameters[i].name,
+						 options->command->name);
+		}
+	}
+	return NULL;
+}
+
+/* The command, and the process where it needs one. */
+static struct error *take_words(struct options *options, char **words, int count)
+{
+	struct error *err;
+	int wanted;
+
+	if (count == 0)
+		return options->action == OPTIONS_RUN
+			   ? error_new(ERROR_BAD_REQUEST, "a command is missing; try goheap --help")
+			   : NULL;
+	err = find_command(words[0], &options->command);
+	if (err || options->action != OPTIONS_RUN)
+		return err;
+	wanted = options->command->endpoint ? 2 : 1;
+	if (count < wanted)
+		return error_new(ERROR_BAD_REQUEST,
+				 "goheap %s needs a pid or a command name; goheap pids lists them",
+				 options->command->name);
+	if (count > wanted)
+		return error_new(ERROR_BAD_REQUEST, "\"%s\" is too much; try goheap %s --help",
+				 words[wanted], options->command->name);
+	options->process = wanted == 2 ? words[1] : NULL;
+	return check_parameters(options);
+}
+
+struct error *options_parse(int argc, char **argv, struct options *ret)
+{
+	struct options options = { .action = OPTIONS_RUN };
+	struct error *err = NULL;
+	int id;
+
+	params_init(&options.params);
+	optind = 0; /* glibc: start afresh, and sort the words behind the options */
+	while (!err && (id = getopt_long(argc, argv, "", long_options, NULL)) != -1)
+		err = apply(&options, id, optarg);
+	if (!err)
+		err = take_words(&options, argv + optind, argc - optind);
+	if (!err && options.direct && options.socket)
+		err = error_new(ERROR_BAD_REQUEST, "--direct and --socket exclude each other");
+	if (!err)
+		*ret = options;
+	return err;
+}

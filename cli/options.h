@@ -1,0 +1,51 @@
+/*
+ * The command line of goheap: a command, what it is about, and how to ask.
+ */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/params.h"
+#include "proto/base/error.h"
+
+/* What a command asks for: the same words as in the daemon's paths. */
+struct command {
+	const char *name;
+	const char *endpoint; /* behind /pid/N: "/memusage"; NULL: /pids */
+	unsigned params;      /* enum of params.h: which options it takes */
+	unsigned parts;       /* enum scan_parts; 0: no scan */
+	const char *summary;
+	const char *example;
+};
+
+extern const struct command commands[]; /* ended by one without a name */
+
+enum options_action { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_VERSION };
+
+enum { OPTIONS_GIVEN_MAX = 8 };
+
+/* Strings belong to argv. */
+struct options {
+	enum options_action action;
+	const struct command *command; /* NULL: help on goheap itself */
+	const char *process;           /* pid or command name, NULL for pids */
+	bool json;
+	/* Parameters as they were given, for the daemon, and what they say, for an agent. */
+	struct uri_param_ref {
+		const char *name, *value;
+	} given[OPTIONS_GIVEN_MAX];
+	unsigned given_count;
+	struct params params;
+	const char *socket, *agent;
+	bool direct; /* never ask a daemon */
+};
+
+/* ERROR_BAD_REQUEST with a sentence for the user. */
+must_check struct error *options_parse(int argc, char **argv, struct options *ret);
+
+/* Prints help on goheap, or on a command. */
+void options_print_help(const struct command *command);
+
+#endif

@@ -1,0 +1,65 @@
+#include "daemon/scan_ask.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "proto/wire/limits.h"
+
+enum { PATH_MAX_BYTES = LIMIT_REQUEST_BYTES / 4 };
+
+static void fill(Goheapd__Scan *scan, const struct scan_question *question)
+{
+	size_t path_size = strlen(question->path);
+
+	scan->pid = question->pid;
+	scan->start_ticks = question->start_ticks;
+	scan->mode = question->mode;
+	scan->depth = question->depth;
+	scan->max_pause_us = question->max_pause_us;
+	scan->timeout_ms = (question->timeout_us + 999) / 1000;
+	scan->has_want_memory = scan->has_want_goroutines = scan->has_want_dead_goroutines =
+	    scan->has_want_mappings = true;
+	scan->want_memory = question->parts & SCAN_MEMORY;
+	scan->want_goroutines = question->parts & SCAN_GOROUTINES;
+	scan->want_dead_goroutines = question->parts & SCAN_DEAD_GOROUTINES;
+	scan->want_mappings = question->parts & SCAN_MAPPINGS;
+	scan->caller_uid = question->caller;
+	scan->path.data = (uint8_t *)(uintptr_t)question->path;
+	scan->path.len = path_size < PATH_MAX_BYTES ? path_size : PATH_MAX_BYTES;
+}
+
+struct error *scan_ask(struct agent_client *agent, const struct scan_question *question,
+		       const struct patience *patience, uint64_t grace_us, Goheapd__Answer **ret,
+		       uint64_t *ret_retry_after_ms)
+{
+	Goheapd__Request request = GOHEAPD__REQUEST__INIT;
+	Goheapd__Scan scan = GOHEAPD__SCAN__INIT;
+	Goheapd__Answer *answer;
+	struct error *err;
+
+	fill(&scan, question);
+	request.body_case = GOHEAPD__REQUEST__BODY_SCAN;
+	request.scan = &scan;
+	err = agent_client_call(agent, &request, patience, grace_us, &answer, ret_retry_after_ms);
+	if (err)
+		return err;
+	if (answer->body_case != GOHEAPD__ANSWER__BODY_SCAN) {
+		goheapd__answer__free_unpacked(answer, NULL);
+		return error_new(ERROR_SYSTEM, "the agent answered something else than a scan");
+	}
+	*ret = answer;
+	return NULL;
+}
+
+struct error *scan_make_id(char id[SCAN_ID_SIZE])
+{
+	uint64_t number;
+
+	if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
+		return error_system(errno, "getrandom");
+	snprintf(id, SCAN_ID_SIZE, "%016" PRIx64, number);
+	return NULL;
+}
