@@ -15,7 +15,10 @@
 #include "agent/target/thread_list.h"
 #include "agent/target/tracee.h"
 
-enum { REST_ROUND = 1000 /* of tracee_rest: long enough to sleep */ };
+enum {
+	REST_ROUND = 1000, /* of tracee_rest: long enough to sleep */
+	LOOKS = 20,        /* for what is not there yet */
+};
 
 static const uint64_t end_timeout_ns = UINT64_C(10000000000);
 
@@ -105,29 +108,43 @@ static struct error *collect_one(struct injector *injector, pid_t pid, unsigned 
 	return NULL;
 }
 
-struct error *snapshot_collect_leftover(struct injector *injector, pid_t snapshot_pid,
-					unsigned *ret_count)
+static struct error *collect_all(struct injector *injector, unsigned *collected)
 {
 	const struct process *process = injector_process(injector);
 	pid_t *pids scoped(freep) = NULL;
-	unsigned collected = 0;
 	size_t count;
+	struct error *err = procfs_ids(process->procfs->proc, &pids, &count);
+
+	for (size_t i = 0; !err && i < count; i++) {
+		struct procfs_stat stat;
+		bool found;
+
+		err = is_snapshot(process, pids[i], &stat, &found);
+		if (!err && found)
+			err = collect_one(injector, pids[i], collected);
+	}
+	return err;
+}
+
+/*
+ * Where the keeper died before the injected clone, the thread runs it when the scheduler comes to
+ * it: what is not there yet may still come.
+ */
+struct error *snapshot_collect_leftover(struct injector *injector, pid_t snapshot_pid,
+					unsigned *ret_count)
+{
+	unsigned collected = 0;
 	struct error *err = NULL;
 
 	if (snapshot_pid) {
-		err = kill_snapshot(process, snapshot_pid);
+		err = kill_snapshot(injector_process(injector), snapshot_pid);
 		if (!err)
 			err = collect_one(injector, snapshot_pid, &collected);
-	} else {
-		err = procfs_ids(process->procfs->proc, &pids, &count);
-		for (size_t i = 0; !err && i < count; i++) {
-			struct procfs_stat stat;
-			bool found;
-
-			err = is_snapshot(process, pids[i], &stat, &found);
-			if (!err && found)
-				err = collect_one(injector, pids[i], &collected);
-		}
+	}
+	for (unsigned look = 0; !snapshot_pid && !err && !collected && look < LOOKS; look++) {
+		if (look)
+			tracee_rest(REST_ROUND);
+		err = collect_all(injector, &collected);
 	}
 	if (err)
 		return err;
