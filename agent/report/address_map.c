@@ -16,31 +16,10 @@ static bool is_shared_memory(const struct mapping *mapping)
 				    (mapping->kind == MAPPING_ANONYMOUS && !*mapping->name)));
 }
 
-static enum memory_kind kind_of_program(const struct mapping *mapping)
-{
-	if (mapping->execute)
-		return MEMORY_TEXT;
-	return mapping->write ? MEMORY_DATA : MEMORY_READONLY;
-}
-
-/* The zeroed part of a program's data: unnamed memory right behind its last writable mapping. */
-static bool is_bss(const struct mapping *mapping, const struct region *before,
-		   const struct maps *maps, const char *exe)
-{
-	return mapping->kind == MAPPING_ANONYMOUS && !*mapping->name && mapping->write && before &&
-	       before->end == mapping->start && before->kind == MEMORY_DATA &&
-	       strcmp(maps->items[before->mapping].name, exe) == 0;
-}
-
-static enum memory_kind kind_of_mapping(const struct mapping *mapping, const struct region *before,
-					const struct maps *maps, const char *exe)
+static enum memory_kind kind_of_mapping(const struct mapping *mapping)
 {
 	if (is_shared_memory(mapping))
 		return MEMORY_SHARED;
-	if (mapping->kind == MAPPING_FILE && strcmp(mapping->name, exe) == 0)
-		return kind_of_program(mapping);
-	if (is_bss(mapping, before, maps, exe))
-		return MEMORY_BSS;
 	if (strcmp(mapping->name, "/anon_hugepage") == 0)
 		return MEMORY_C_MEMORY;
 	if (mapping->kind != MAPPING_ANONYMOUS)
@@ -54,7 +33,7 @@ static enum memory_kind kind_of_mapping(const struct mapping *mapping, const str
 	return MEMORY_C_MEMORY;
 }
 
-struct error *address_map_init(const struct maps *maps, const char *exe, struct address_map *ret)
+struct error *address_map_init(const struct maps *maps, struct address_map *ret)
 {
 	struct address_map map = { 0 };
 
@@ -63,14 +42,13 @@ struct error *address_map_init(const struct maps *maps, const char *exe, struct 
 		return &error_nomem;
 	for (uint32_t i = 0; i < maps->count; i++) {
 		const struct mapping *mapping = &maps->items[i];
-		const struct region *before = map.count ? &map.items[map.count - 1] : NULL;
 
 		if (mapping->end >= UINT64_C(1) << 63) /* [vsyscall] is the kernel's */
 			continue;
 		map.items[map.count] = (struct region){
 			.start = mapping->start,
 			.end = mapping->end,
-			.kind = kind_of_mapping(mapping, before, maps, exe),
+			.kind = kind_of_mapping(mapping),
 			.mapping = i,
 			.accessible = mapping->read || mapping->write || mapping->execute,
 		};

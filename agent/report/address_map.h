@@ -29,8 +29,7 @@ struct address_map {
 };
 
 /* What the mappings are by themselves. The caller gives *ret back with _fini. */
-must_check struct error *address_map_init(const struct maps *maps, const char *exe,
-					  struct address_map *ret);
+must_check struct error *address_map_init(const struct maps *maps, struct address_map *ret);
 void address_map_fini(struct address_map *map);
 
 /* One layer of paint, filled in any order. All zero is an empty layer. */

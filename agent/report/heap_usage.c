@@ -1,6 +1,7 @@
 #include "agent/report/heap_usage.h"
 
 #include "agent/analysis/mark.h"
+#include "agent/goruntime/page_alloc.h"
 #include "agent/goruntime/span_lookup.h"
 #include "agent/report/range_list.h"
 #include "agent/report/resident.h"
@@ -101,11 +102,16 @@ static void count_manual(const struct count *c, const struct span *span)
 	usage_add(&c->usage->manual, usage_of(c, at, end));
 }
 
-static void count_ranges(const struct count *c, const struct range_list *ranges,
-			 struct usage *usage)
+static void count_free(const struct count *c)
 {
-	for (uint32_t i = 0; i < ranges->count; i++)
-		usage_add(usage, usage_of(c, ranges->items[i].start, ranges->items[i].end));
+	const struct page_alloc *pages = c->heap->pages;
+
+	for (uint64_t i = 0; i < page_alloc_count(pages); i++) {
+		const struct free_run *run = page_alloc_at(pages, i);
+
+		usage_add(run->released ? &c->usage->released : &c->usage->kept,
+			  usage_of(c, run->start, run->start + run->page_count * GO_PAGE_SIZE));
+	}
 }
 
 void heap_usage_count(const struct heap_pages *heap, const struct resident *resident,
@@ -122,7 +128,6 @@ void heap_usage_count(const struct heap_pages *heap, const struct resident *resi
 		else
 			count_manual(&c, span);
 	}
-	count_ranges(&c, heap->kept, &usage.kept);
-	count_ranges(&c, heap->released, &usage.released);
+	count_free(&c);
 	*ret = usage;
 }

@@ -10,6 +10,7 @@
 #include "proto/base/error.h"
 
 struct mark;
+struct page_alloc;
 struct range_list;
 struct resident;
 struct span_table;
@@ -40,8 +41,8 @@ struct heap_usage {
 struct heap_pages {
 	const struct span_table *spans;
 	const struct mark *mark;         /* NULL: without reachability */
-	const struct range_list *stacks; /* joined, as are all of these */
-	const struct range_list *kept, *released;
+	const struct range_list *stacks; /* joined */
+	const struct page_alloc *pages;
 };
 
 void heap_usage_count(const struct heap_pages *heap, const struct resident *resident,

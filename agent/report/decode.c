@@ -1,0 +1,240 @@
+#include "agent/report/decode.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/analysis/graph.h"
+#include "agent/analysis/mark.h"
+#include "agent/analysis/root_set.h"
+#include "agent/goruntime/goroutine.h"
+#include "agent/goruntime/machine.h"
+#include "agent/goruntime/metadata.h"
+#include "agent/goruntime/module.h"
+#include "agent/goruntime/page_alloc.h"
+#include "agent/goruntime/span.h"
+#include "agent/goruntime/special.h"
+#include "agent/goruntime/stack.h"
+#include "agent/report/decoded.h"
+#include "agent/report/goroutine_list.h"
+#include "agent/report/resident.h"
+#include "agent/report/scan_report.h"
+#include "agent/target/maps.h"
+
+enum { STATUS_SIZE = 16 << 10 };
+
+void decoded_fini(struct decoded *decoded)
+{
+	mark_free(decoded->mark);
+	graph_free(decoded->graph);
+	root_set_free(decoded->roots);
+	special_table_free(decoded->specials);
+	free(decoded->scans);
+	stack_walker_free(decoded->walker);
+	goroutine_table_free(decoded->goroutines);
+	module_table_free(decoded->modules);
+	page_alloc_free(decoded->pages);
+	span_table_free(decoded->spans);
+	range_list_fini(&decoded->metadata);
+	range_list_fini(&decoded->stacks);
+	resident_free(decoded->resident);
+	maps_free(decoded->maps);
+}
+
+/* VmRSS of /proc/PID/status, 0 if it is not there; it is only for comparison. */
+static uint64_t read_rss(int status_fd)
+{
+	char text[STATUS_SIZE];
+	ssize_t size = status_fd < 0 ? -1 : pread(status_fd, text, sizeof(text) - 1, 0);
+	const char *line;
+
+	if (size <= 0)
+		return 0;
+	text[size] = '\0';
+	line = strstr(text, "\nVmRSS:");
+	return line ? strtoull(line + strlen("\nVmRSS:"), NULL, 10) << 10 : 0;
+}
+
+/* Which pages are in RAM, of the target itself: a snapshot lacks its file mappings. */
+static struct error *read_resident(struct decoded *d)
+{
+	struct error *err = resident_read(d->request->pagemap_fd, d->maps, &d->resident);
+
+	if (!err)
+		d->kernel_rss_bytes = read_rss(d->request->status_fd);
+	return err;
+}
+
+static struct error *read_tables(struct decoded *d)
+{
+	const struct decode_request *r = d->request;
+	struct error *err = span_table_read(r->memory, r->layout, &d->spans);
+
+	if (!err)
+		err = module_table_read(r->memory, r->layout, &d->modules);
+	if (!err)
+		err = goroutine_table_read(r->memory, r->layout, d->modules, r->threads,
+					   r->thread_count, &d->goroutines);
+	if (!err)
+		err = stack_walker_new(r->memory, r->layout, d->modules, d->goroutines, &d->walker);
+	if (!err)
+		err = page_alloc_read(r->memory, r->layout, d->spans, &d->pages);
+	if (!err)
+		err = special_table_read(r->memory, r->layout, d->spans, &d->specials);
+	return err;
+}
+
+/* A census looks at stacks too, for how deep they are, but at no object. */
+static struct error *drop_root(struct root_sink *sink, const struct root *root)
+{
+	(void)sink, (void)root;
+	return NULL;
+}
+
+static struct error *read_stack_roots(struct decoded *d, struct root_sink *sink)
+{
+	uint32_t count = goroutine_table_count(d->goroutines);
+	struct error *err = NULL;
+
+	d->scans = calloc(count + (size_t)1, sizeof(*d->scans));
+	if (!d->scans)
+		return &error_nomem;
+	for (uint32_t i = 0; !err && i < count; i++)
+		if (goroutine_is_alive(goroutine_table_at(d->goroutines, i)))
+			err = stack_roots(d->walker, i, sink, &d->scans[i]);
+	return err;
+}
+
+static struct error *read_other_roots(struct decoded *d, struct root_sink *sink)
+{
+	const struct decode_request *r = d->request;
+	struct error *err = module_table_roots(d->modules, r->memory, r->layout, sink);
+
+	if (!err)
+		err = stack_system_roots(d->walker, sink);
+	if (!err)
+		err = special_table_roots(d->specials, r->memory, r->layout, sink);
+	if (!err)
+		err = special_queue_roots(r->memory, r->layout, sink);
+	return err;
+}
+
+static struct error *read_objects(struct decoded *d)
+{
+	const struct decode_request *r = d->request;
+	struct error *err = root_set_new(d->spans, &d->roots);
+
+	if (!err)
+		err = read_stack_roots(d, root_set_sink(d->roots));
+	if (!err)
+		err = read_other_roots(d, root_set_sink(d->roots));
+	if (err)
+		return error_context(err, "roots");
+	return graph_read(r->memory, r->layout, d->spans, r->worker_count, r->memory_limit,
+			  &d->graph);
+}
+
+struct range_sink {
+	struct metadata_sink sink;
+	struct range_list *ranges;
+};
+
+static struct error *add_range(struct metadata_sink *sink, taddr start, uint64_t size)
+{
+	return range_list_add(((struct range_sink *)sink)->ranges, start, start + size);
+}
+
+static struct error *find_metadata(struct decoded *d)
+{
+	struct range_sink sink = { .sink.add = add_range, .ranges = &d->metadata };
+	struct error *err = metadata_find(d->request->memory, d->request->layout,
+					  span_table_arenas(d->spans), d->modules, &sink.sink);
+
+	range_list_join(&d->metadata);
+	return err;
+}
+
+static struct error *list_stacks(struct decoded *d)
+{
+	const struct machine_table *machines = goroutine_table_machines(d->goroutines);
+	struct error *err = NULL;
+
+	for (uint32_t i = 0; !err && i < goroutine_table_count(d->goroutines); i++) {
+		const struct goroutine *g = goroutine_table_at(d->goroutines, i);
+
+		err = range_list_add(&d->stacks, g->stack_lo, g->stack_hi);
+	}
+	for (uint32_t i = 0; !err && i < machines->count; i++) {
+		const struct machine *m = &machines->machines[i];
+
+		err = range_list_add(&d->stacks, m->g0_stack.lo, m->g0_stack.hi);
+		if (!err)
+			err = range_list_add(&d->stacks, m->signal_stack.lo, m->signal_stack.hi);
+	}
+	range_list_join(&d->stacks);
+	return err;
+}
+
+/* Everything that needs the target's memory. */
+static struct error *read_all(struct decoded *d, Goheapd__ScanResult *result)
+{
+	struct root_sink nowhere = { .add = drop_root };
+	struct error *err = read_tables(d);
+
+	if (err)
+		return err;
+	err = d->request->census ? read_stack_roots(d, &nowhere) : read_objects(d);
+	if (!err)
+		err = find_metadata(d);
+	if (!err)
+		err = scan_report_read(d, result);
+	return err;
+}
+
+/* What is left to do once the memory is gone. */
+static struct error *finish(struct decoded *d, Goheapd__ScanResult *result)
+{
+	const struct decode_request *r = d->request;
+	struct error *err = NULL;
+
+	if (!d->resident)
+		err = read_resident(d);
+	if (!err)
+		err = list_stacks(d);
+	if (!err && d->graph)
+		err = mark_run(d->graph, d->roots, d->specials, r->worker_count, &d->mark);
+	if (!err)
+		err = scan_report_finish(d, result);
+	return err;
+}
+
+static struct error *run(struct decoded *d, Goheapd__ScanResult *result)
+{
+	const struct decode_request *r = d->request;
+	struct error *err = maps_read(r->maps_fd, &d->maps);
+
+	if (!err && !r->stopped)
+		err = read_resident(d);
+	if (!err)
+		err = read_all(d, result);
+	if (!err)
+		err = r->done_reading(r->arg);
+	return err ? err : finish(d, result);
+}
+
+struct error *decode_run(const struct decode_request *request, Goheapd__ScanResult **ret)
+{
+	struct decoded decoded scoped(decoded_fini) = { .request = request };
+	Goheapd__ScanResult *result = NULL;
+	struct error *err = scan_report_new(&result);
+
+	if (err)
+		return err;
+	err = run(&decoded, result);
+	if (err) {
+		goheapd__scan_result__free_unpacked(result, NULL);
+		return err;
+	}
+	*ret = result;
+	return NULL;
+}

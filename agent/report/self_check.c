@@ -1,0 +1,45 @@
+#include "agent/report/self_check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "agent/goruntime/goroutine.h"
+#include "agent/goruntime/page_alloc.h"
+#include "agent/goruntime/span.h"
+
+/* Pages that one thread may be moving between two counters: a large object's. */
+enum { PAGES_IN_MOTION = 64 };
+
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+void self_check(const struct self_check_input *input, char ret[SELF_CHECK_SIZE])
+{
+	const struct span_totals *spans = input->spans;
+	const char *complaint = goroutine_table_complaint(input->goroutines);
+	uint64_t slack = input->thread_count + spans->sweeping_spans * 1024;
+
+	if (spans->skipped_spans)
+		snprintf(ret, SELF_CHECK_SIZE,
+			 "%" PRIu64 " spans contradict the runtime's other tables",
+			 spans->skipped_spans);
+	else if (distance(spans->alloc_count_sum, spans->allocated_objects) > slack)
+		snprintf(ret, SELF_CHECK_SIZE,
+			 "spans count %" PRIu64 " allocated objects, their bits %" PRIu64,
+			 spans->alloc_count_sum, spans->allocated_objects);
+	else if (distance(spans->in_use_pages, spans->runtime_in_use_pages) >
+		 (uint64_t)input->thread_count * PAGES_IN_MOTION)
+		snprintf(ret, SELF_CHECK_SIZE,
+			 "the heap counts %" PRIu64 " pages in use, its spans have %" PRIu64,
+			 spans->runtime_in_use_pages, spans->in_use_pages);
+	else if (input->pages->contradictions > (uint64_t)input->thread_count * PAGES_IN_MOTION)
+		snprintf(ret, SELF_CHECK_SIZE, "%" PRIu64 " pages are free and in a span at once",
+			 input->pages->contradictions);
+	else if (input->skipped_specials)
+		snprintf(ret, SELF_CHECK_SIZE, "%" PRIu64 " lists of specials do not hold together",
+			 input->skipped_specials);
+	else
+		snprintf(ret, SELF_CHECK_SIZE, "%s", complaint ? complaint : "ok");
+}
