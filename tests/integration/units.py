@@ -30,7 +30,7 @@ def make(*arguments):
 
 def variable(name):
     """A folder as this build's Makefile has it."""
-    return make("-s", "--no-print-directory", "print-folder", f"folder={name}").strip()
+    return make("-s", "--no-print-directory", "print-folder", f"folder=$({name})").strip()
 
 
 def find_systemd_units():
