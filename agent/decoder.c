@@ -49,6 +49,9 @@ static struct error *run(struct decoder *decoder)
 		return err;
 	order = (const Goheapd__DecoderOrder *)frame.message;
 	switch (order->body_case) {
+	case GOHEAPD__DECODER_ORDER__BODY_SCAN:
+		err = decoder_scan(decoder, order->scan);
+		break;
 	case GOHEAPD__DECODER_ORDER__BODY_OVERVIEW:
 		err = decoder_overview(decoder);
 		break;

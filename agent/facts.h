@@ -4,11 +4,16 @@
 #ifndef AGENT_FACTS_H
 #define AGENT_FACTS_H
 
+#include <sys/types.h>
+
 #include "proto/base/error.h"
 #include "proto/goheapd.pb-c.h"
 
-struct cgroup;
 struct process;
+struct procfs;
+
+/* As process_read, but one that has ended and was not collected yet is ERROR_GONE. */
+must_check struct error *facts_read(const struct procfs *procfs, pid_t pid, struct process **ret);
 
 /* Both from memory of malloc; the caller frees them with their free_unpacked. */
 must_check struct error *facts_process(const struct process *process, Goheapd__Process **ret);

@@ -33,9 +33,8 @@ struct job {
 	struct supervisor *supervisor;
 	const struct job_ops *ops;
 	struct reply *reply; /* NULL: answered, or nobody listens */
-	/* The process that it is about and that may be stopped for it; 0: none. */
-	pid_t target;
-	uint64_t target_start_ticks;
+	bool is_scan;        /* it may stop a process */
+	pid_t target;        /* which is in our hands now; 0: none, or no more */
 	/* Ours, and so no process that anybody should see; 0: none. */
 	pid_t keeper, snapshot;
 };

@@ -18,7 +18,7 @@ struct error *keeper_find(struct keeper *keeper, uint32_t pid, uint64_t start_ti
 			  struct process **ret)
 {
 	struct process *process scoped(process_freep) = NULL;
-	struct error *err = process_read(&keeper->procfs, (pid_t)pid, &process);
+	struct error *err = facts_read(&keeper->procfs, (pid_t)pid, &process);
 
 	if (err)
 		return err;

@@ -21,7 +21,7 @@
 #include "proto/base/log.h"
 
 #define DEFAULT_CACHE_DIR "/var/cache/goheapd"
-#define DEFAULT_RUN_DIR   "/run/goheapd"
+#define DEFAULT_RUN_DIR   "/run/goheap-agent"
 
 enum { EXIT_USAGE = 2 };
 

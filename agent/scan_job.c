@@ -109,13 +109,15 @@ static void settle(struct scan_job *scan)
 		helper_hang_up(&scan->keeper);
 	if (!scan->keeper_done)
 		return;
-	if (scan->result && scan->job.reply)
+	if (scan->result && !scan->own_failure && scan->job.reply)
 		answer_result(scan);
 	else if (scan->job.reply &&
 		 (!decoding || scan->own_failure || (scan->keeper_failure && !scan->released)))
 		answer_failure(scan);
-	if (!scan->job.reply)
+	if (!scan->job.reply) {
 		helper_kill(&scan->decoder);
+		scan->job.target = 0;
+	}
 	if (!helper_runs(&scan->keeper) && !helper_runs(&scan->decoder))
 		supervisor_remove(&scan->job);
 }
@@ -531,6 +533,7 @@ static struct scan_job *scan_new(struct supervisor *supervisor, struct reply *re
 	if (!scan)
 		return NULL;
 	scan->job = (struct job){ .supervisor = supervisor, .ops = ops, .reply = reply };
+	scan->job.is_scan = ops == &scan_ops;
 	scan->timer.source.fd = -1;
 	scan->timer.loop = supervisor->loop;
 	scan->begun_ms = supervisor_now_ms();

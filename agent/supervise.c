@@ -95,12 +95,21 @@ static bool is_targeted(const struct supervisor *supervisor, pid_t pid)
 	return false;
 }
 
-static unsigned count_jobs(const struct supervisor *supervisor, bool with_target)
+static unsigned count_scans(const struct supervisor *supervisor)
 {
 	unsigned count = 0;
 
 	for (const struct job *job = supervisor->jobs; job; job = job->next)
-		count += (job->target != 0) == with_target;
+		count += job->target != 0;
+	return count;
+}
+
+static unsigned count_light(const struct supervisor *supervisor)
+{
+	unsigned count = 0;
+
+	for (const struct job *job = supervisor->jobs; job; job = job->next)
+		count += !job->is_scan;
 	return count;
 }
 
@@ -113,7 +122,7 @@ static struct error *refuse_when_stopping(const struct supervisor *supervisor)
 
 static struct error *admit_light(const struct supervisor *supervisor)
 {
-	if (count_jobs(supervisor, false) >= LIGHT_JOBS_MAX)
+	if (count_light(supervisor) >= LIGHT_JOBS_MAX)
 		return error_new(ERROR_BUSY, "%d listings and overviews run already",
 				 LIGHT_JOBS_MAX);
 	return refuse_when_stopping(supervisor);
@@ -133,7 +142,7 @@ struct error *supervise_look(struct supervisor *supervisor, pid_t pid, Goheapd__
 	struct error *err = check_pid(supervisor, (uint32_t)pid);
 
 	if (!err)
-		err = process_read(&supervisor->procfs, pid, &process);
+		err = facts_read(&supervisor->procfs, pid, &process);
 	if (err)
 		return err;
 	if (supervisor_owns(supervisor, pid, process->tracer_pid))
@@ -168,7 +177,7 @@ static struct error *admit_scan(const struct supervisor *supervisor, const Gohea
 	*ret_retry_after_ms = BUSY_RETRY_MS;
 	if (is_targeted(supervisor, pid))
 		return error_new(ERROR_BUSY, "process %d is being scanned", (int)pid);
-	if (count_jobs(supervisor, true) >= supervisor->config.max_scans)
+	if (count_scans(supervisor) >= supervisor->config.max_scans)
 		return error_new(ERROR_BUSY, "%u scans run already (max_scans)",
 				 supervisor->config.max_scans);
 	wait_ms = floor_wait_ms(&supervisor->floor, pid, request->start_ticks, supervisor_now_ms());

@@ -1,0 +1,228 @@
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "agent/decoder_plan.h"
+#include "agent/decoder_target.h"
+#include "agent/goruntime/goroutine.h"
+#include "agent/report/decode.h"
+#include "agent/report/message.h"
+#include "agent/target/live_memory.h"
+#include "agent/target/snapshot_memory.h"
+#include "proto/base/bytes.h"
+
+/* What the keeper hands over at the stop. */
+struct stop {
+	struct frame frame; /* with the descriptor of the memory */
+	const Goheapd__TargetStopped *message;
+	struct stopped_thread *threads;
+	struct memory *memory;
+};
+
+static void stop_fini(struct stop *stop)
+{
+	memory_free(stop->memory);
+	free(stop->threads);
+	frame_fini(&stop->frame);
+}
+
+static struct error *receive_stop(struct decoder *decoder, struct stop *stop)
+{
+	const Goheapd__TargetEvent *event;
+	enum frame_state state;
+	struct error *err = frame_read(&decoder->events, &stop->frame, &state);
+
+	if (err)
+		return err;
+	if (state != FRAME_COMPLETE)
+		return error_new(ERROR_SYSTEM, "the keeper ended before the stop");
+	event = (const Goheapd__TargetEvent *)stop->frame.message;
+	if (event->body_case != GOHEAPD__TARGET_EVENT__BODY_STOPPED || stop->frame.fd_count != 1)
+		return error_new(ERROR_FORMAT, "event %d of a keeper", event->body_case);
+	stop->message = event->stopped;
+	return NULL;
+}
+
+static struct error *take_thread(const Goheapd__StoppedThread *message, struct stopped_thread *ret)
+{
+	if (message->gpr.len != 8 * THREAD_GPR_COUNT)
+		return error_new(ERROR_FORMAT, "%zu bytes of registers", message->gpr.len);
+	*ret = (struct stopped_thread){
+		.tid = message->tid,
+		.target_tid = message->target_tid,
+		.pc = message->pc,
+		.sp = message->sp,
+		.bp = message->bp,
+		.tls = message->tls,
+		.vector = message->has_vector ? message->vector.data : NULL,
+		.vector_size = message->has_vector ? (uint32_t)message->vector.len : 0,
+	};
+	for (size_t i = 0; i < THREAD_GPR_COUNT; i++)
+		ret->gpr[i] = load_u64le(message->gpr.data + 8 * i);
+	return NULL;
+}
+
+static struct error *take_threads(struct stop *stop)
+{
+	stop->threads = calloc(stop->message->n_threads + 1, sizeof(*stop->threads));
+	if (!stop->threads)
+		return &error_nomem;
+	for (size_t i = 0; i < stop->message->n_threads; i++) {
+		struct error *err = take_thread(stop->message->threads[i], &stop->threads[i]);
+
+		if (err)
+			return err;
+	}
+	return NULL;
+}
+
+static struct error *open_memory(const struct decoder_target *target, struct stop *stop)
+{
+	const struct live_memory_files files = {
+		.mem = stop->frame.fds[0],
+		.pagemap = decoder_target_fd(target, TARGET_FILE_PAGEMAP),
+		.maps = decoder_target_fd(target, TARGET_FILE_MAPS),
+		.exe = decoder_target_fd(target, TARGET_FILE_EXE),
+	};
+
+	if (stop->message->mode == GOHEAPD__MODE__MODE_FORK)
+		return snapshot_memory_open(files.mem, &stop->memory);
+	return live_memory_open(&files, &stop->memory);
+}
+
+static struct error *release(void *arg)
+{
+	struct decoder *decoder = arg;
+	Goheapd__PlanEvent event = GOHEAPD__PLAN_EVENT__INIT;
+	Goheapd__Release message = GOHEAPD__RELEASE__INIT;
+
+	event.body_case = GOHEAPD__PLAN_EVENT__BODY_RELEASE;
+	event.release = &message;
+	return frame_send(decoder->keeper, &frame_plan_event, &event.base, NULL, 0);
+}
+
+/* The executable as the kernel names its mappings: without the mark of a deleted file. */
+static char *mapped_name(const Goheapd__TargetOpened *opened)
+{
+	static const char mark[] = " (deleted)";
+	size_t size = opened->exe.len, mark_size = sizeof(mark) - 1;
+
+	if (size >= mark_size && !memcmp(opened->exe.data + size - mark_size, mark, mark_size))
+		size -= mark_size;
+	return strndup((const char *)opened->exe.data, size);
+}
+
+static struct error *run(struct decoder *decoder, const Goheapd__DecodeScan *task,
+			 const struct decoder_target *target, const struct stop *stop,
+			 Goheapd__ScanResult **ret)
+{
+	char *exe scoped(freep) = mapped_name(target->opened);
+	const struct decode_request request = {
+		.memory = stop->memory,
+		.layout = target->layout,
+		.threads = stop->threads,
+		.thread_count = (uint32_t)stop->message->n_threads,
+		.maps_fd = decoder_target_fd(target, TARGET_FILE_MAPS),
+		.pagemap_fd = decoder_target_fd(target, TARGET_FILE_PAGEMAP),
+		.status_fd = decoder_target_fd(target, TARGET_FILE_STATUS),
+		.exe = exe,
+		.stopped = stop->message->mode == GOHEAPD__MODE__MODE_STOP,
+		.census = task->depth == GOHEAPD__DEPTH__DEPTH_CENSUS,
+		.want_memory = task->want_memory,
+		.want_goroutines = task->want_goroutines,
+		.want_dead_goroutines = task->want_dead_goroutines,
+		.want_mappings = task->want_mappings,
+		.worker_count = task->workers,
+		.memory_limit = task->memory_limit,
+		.done_reading = release,
+		.arg = decoder,
+	};
+
+	return exe ? decode_run(&request, ret) : &error_nomem;
+}
+
+static struct error *add_warnings(const Goheapd__TargetStopped *stopped, Goheapd__ScanInfo *scan)
+{
+	for (size_t i = 0; i < stopped->n_warnings; i++) {
+		const Goheapd__Warning *warning = stopped->warnings[i];
+		struct error *err =
+		    message_warn(scan, warning->code, "%.*s", (int)warning->message.len,
+				 warning->message.len ? (const char *)warning->message.data : "");
+
+		if (err)
+			return err;
+	}
+	return NULL;
+}
+
+static uint64_t peak_memory_bytes(void)
+{
+	struct rusage usage;
+
+	return getrusage(RUSAGE_SELF, &usage) ? 0 : (uint64_t)usage.ru_maxrss * 1024;
+}
+
+/* What decode_run leaves to its caller; the agent sets pause and whole time. */
+static struct error *complete(struct decoder_target *target, const struct stop *stop,
+			      Goheapd__ScanResult *result)
+{
+	Goheapd__TargetOpened *opened = (Goheapd__TargetOpened *)(uintptr_t)target->opened;
+	Goheapd__ScanInfo *scan = result->scan;
+	struct error *err = decoder_target_identity(target, &result->identity);
+
+	if (!err)
+		err = decoder_target_detail(&scan->detail);
+	if (!err)
+		err = add_warnings(stop->message, scan);
+	result->cgroup = take(opened->cgroup);
+	scan->started_at_ns = stop->message->stopped_at_ns;
+	scan->mode = stop->message->mode;
+	scan->has_index_used = true;
+	scan->index_used = target->index_used;
+	scan->peak_memory_bytes = peak_memory_bytes();
+	return err;
+}
+
+static struct error *send_result(struct decoder *decoder, Goheapd__ScanResult *result)
+{
+	Goheapd__DecoderEvent event = GOHEAPD__DECODER_EVENT__INIT;
+
+	event.body_case = GOHEAPD__DECODER_EVENT__BODY_SCAN;
+	event.scan = result;
+	return decoder_tell_agent(decoder, &event);
+}
+
+static struct error *decode(struct decoder *decoder, const Goheapd__DecodeScan *task,
+			    struct decoder_target *target, struct stop *stop)
+{
+	Goheapd__ScanResult *result = NULL;
+	struct error *err = receive_stop(decoder, stop);
+
+	if (!err)
+		err = take_threads(stop);
+	if (!err)
+		err = open_memory(target, stop);
+	if (!err)
+		err = run(decoder, task, target, stop, &result);
+	if (!err)
+		err = complete(target, stop, result);
+	if (!err)
+		err = send_result(decoder, result);
+	goheapd__scan_result__free_unpacked(result, NULL);
+	return err;
+}
+
+struct error *decoder_scan(struct decoder *decoder, const Goheapd__DecodeScan *task)
+{
+	struct decoder_target target;
+	struct stop stop = { 0 };
+	struct error *err = decoder_target_open(decoder, &target);
+
+	if (!err)
+		err = decoder_plan_send(decoder, &target);
+	if (!err)
+		err = decode(decoder, task, &target, &stop);
+	stop_fini(&stop);
+	decoder_target_fini(&target);
+	return err;
+}
