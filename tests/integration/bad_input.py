@@ -85,12 +85,12 @@ def _():
             check_error(inner, 422, "not_go")
 
 
-@suite.test("a zombie is process_exited")
+@suite.test("a zombie is no_such_process")
 def _():
     process = subprocess.Popen(["true"])
     try:
         eventually(lambda: status(process.pid)["State"][0] == "Z", "it does not end")
-        check_error(process.pid, 410, "process_exited")
+        check("zombie" in check_error(process.pid, 404, "no_such_process"), "why?")
         check_equal(status(process.pid)["State"][0], "Z", "state")
     finally:
         process.wait()
