@@ -1,8 +1,8 @@
 /*
  * Objects that are marked and not yet followed, shared by the threads of a marking: each has a
  * block of its own, full ones go to the pool, and who has none left takes one from there or waits.
- * When all wait, the marking is done. An object enters at most once, so the pool holds no more
- * than four bytes for each object of the graph, and far less in practice.
+ * When all wait, the marking is done. An object enters once (once for each thread at the very
+ * worst), so the pool holds no more than some bytes for each object, and far less in practice.
  */
 #ifndef AGENT_ANALYSIS_WORK_POOL_H
 #define AGENT_ANALYSIS_WORK_POOL_H

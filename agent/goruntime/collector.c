@@ -138,6 +138,8 @@ struct error *collector_read(struct memory *memory, const struct layout *layout,
 	read_settings(&r, layout, &c);
 	read_counters(&r, layout, &c);
 	c.goal = read_goal(&r, layout, &c);
+	/* With GOGC=off and no limit the runtime reckons with a goal of exabytes. */
+	c.has_goal = c.percent >= 0 || c.has_memory_limit;
 	if (r.err)
 		return error_context(r.err, "the collector's counters");
 	*ret = c;

@@ -23,11 +23,16 @@ struct finder {
 	struct metadata_sink *sink;
 };
 
+/* The kernel gave it in whole pages. */
 static struct error *add(struct finder *f, taddr start, uint64_t size)
 {
-	if (!start || !size || size > UINT64_MAX - start)
+	const taddr page_mask = OS_PAGE_SIZE - 1;
+	taddr first = start & ~page_mask, last;
+
+	if (!start || !size || size > UINT64_MAX - page_mask - start)
 		return NULL;
-	return f->sink->add(f->sink, start, size);
+	last = (start + size + page_mask) & ~page_mask;
+	return f->sink->add(f->sink, first, last - first);
 }
 
 /* A pointer that cannot be read leads nowhere; only a target that is gone ends the search. */
@@ -175,7 +180,7 @@ static struct error *find_random_states(struct finder *f)
 
 		err = read_pointer(f, states + 8 * i, &state);
 		if (!err)
-			err = add(f, state & ~(taddr)(OS_PAGE_SIZE - 1), OS_PAGE_SIZE);
+			err = add(f, state, 1);
 	}
 	return err;
 }

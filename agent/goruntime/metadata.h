@@ -14,7 +14,7 @@ struct arena_table;
 struct layout;
 struct module_table;
 
-/* Takes one piece; pieces may overlap and be reserved rather than mapped. */
+/* Takes one piece, in whole pages; pieces may overlap and be reserved rather than mapped. */
 struct metadata_sink {
 	struct error *(*add)(struct metadata_sink *sink, taddr start, uint64_t size);
 };

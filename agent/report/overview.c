@@ -12,7 +12,7 @@ static void fill_gc(Goheapd__GcState *gc, const struct collector *c)
 	gc->gogc = c->percent;
 	gc->has_memory_limit_bytes = c->has_memory_limit;
 	gc->memory_limit_bytes = c->memory_limit;
-	gc->has_goal_bytes = true;
+	gc->has_goal_bytes = c->has_goal;
 	gc->goal_bytes = c->goal;
 	gc->has_live_last_gc_bytes = true;
 	gc->live_last_gc_bytes = c->marked;

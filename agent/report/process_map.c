@@ -143,6 +143,14 @@ static struct error *paint_metadata(const struct process_map_input *in, struct a
 	return err ? err : address_map_paint(map, &layer);
 }
 
+/* Reserved for the heap to grow into. */
+static void name_reserve(struct address_map *map)
+{
+	for (uint32_t i = 0; i < map->count; i++)
+		if (map->items[i].kind == MEMORY_UNEXPLAINED && !map->items[i].accessible)
+			map->items[i].kind = MEMORY_HEAP;
+}
+
 /* What in an arena belongs to nothing that we know of. */
 static struct error *paint_arenas(const struct process_map_input *in, struct address_map *map)
 {
@@ -156,7 +164,11 @@ static struct error *paint_arenas(const struct process_map_input *in, struct add
 		err = paint_add(&layer, start, start + arena_table_arena_bytes(arenas),
 				MEMORY_UNEXPLAINED);
 	}
-	return err ? err : address_map_paint(map, &layer);
+	if (!err)
+		err = address_map_paint(map, &layer);
+	if (!err)
+		name_reserve(map);
+	return err;
 }
 
 /* Joins what lies side by side, so that a heap becomes a few pieces. */

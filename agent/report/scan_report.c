@@ -82,7 +82,7 @@ static struct error *fill_heap(const struct decoded *d, const struct heap_usage 
 	heap->round_bytes = usage->round.bytes;
 	heap->allocated_bytes = spans->allocated_bytes;
 	heap->allocated_objects = spans->allocated_objects;
-	heap->has_goal_bytes = true;
+	heap->has_goal_bytes = result->gc->has_goal_bytes;
 	heap->goal_bytes = result->gc->goal_bytes;
 	heap->has_marked_bytes_last_gc = true;
 	heap->marked_bytes_last_gc = result->gc->live_last_gc_bytes;
