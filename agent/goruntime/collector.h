@@ -21,7 +21,8 @@ struct collector {
 	int32_t percent;         /* GOGC, -1 for off */
 	bool has_memory_limit;   /* GOMEMLIMIT, since go1.19, and one is set */
 	uint64_t memory_limit;   /* bytes */
-	uint64_t goal;           /* NextGC: heap size at which the cycle is to end */
+	bool has_goal;           /* false: nothing would start a cycle */
+	uint64_t goal;           /* NextGC: heap size at which the next cycle is to end */
 	uint64_t marked;         /* heap that the last cycle found live */
 	uint64_t live;           /* heap in use, as the pacer reckons */
 	uint64_t cycles, forced; /* completed */
