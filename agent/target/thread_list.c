@@ -10,6 +10,7 @@
 
 enum {
 	THREAD_LIMIT = 1 << 20,
+	SEIZE_ATTEMPTS = 8,
 	STATUS_LIMIT = 64 << 10,
 	/* An exec then stops the thread instead of looking like the exit of all the others. */
 	OPTIONS = PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD,
@@ -78,20 +79,48 @@ void thread_list_drop_gone(struct thread_list *list)
 	list->count = kept;
 }
 
-/* A thread that cannot be seized: NULL if it has just ended. */
-static struct error *why_not_seized(struct thread_list *list, pid_t tid)
+/* A thread that cannot be seized: *ret_ended if that is because it has just ended. */
+static struct error *why_not_seized(const struct thread_list *list, pid_t tid, bool *ret_ended)
 {
 	struct task_status status;
 	struct error *err = task_status_read(list->process, tid, &status);
 
 	if (err)
 		return err;
-	if (task_status_dead(&status))
+	*ret_ended = task_status_dead(&status);
+	if (*ret_ended)
 		return NULL;
 	if (status.tracer_pid)
 		return error_new(ERROR_ALREADY_TRACED, "process %d is traced by process %d",
 				 list->process->pid, status.tracer_pid);
 	return process_denied(list->process);
+}
+
+/*
+ * The kernel refuses a thread that is on its way out like one that we have no right to, and by the
+ * time we look an exec may have given its tid to another: only a refusal that lasts is one.
+ */
+static struct error *seize_tracee(const struct thread_list *list, pid_t tid, struct tracee *ret,
+				  bool *ret_ended)
+{
+	struct error *err = NULL;
+
+	*ret_ended = false;
+	for (unsigned attempt = 0; attempt < SEIZE_ATTEMPTS; attempt++) {
+		error_free(err);
+		err = tracee_seize(ret, tid, OPTIONS);
+		if (!err)
+			return NULL;
+		*ret_ended = error_code(err) == ERROR_GONE;
+		if (!*ret_ended && error_code(err) != ERROR_DENIED)
+			return err;
+		error_free(err);
+		err = *ret_ended ? NULL : why_not_seized(list, tid, ret_ended);
+		if (*ret_ended || (err && error_code(err) != ERROR_DENIED))
+			return err;
+		tracee_rest(attempt);
+	}
+	return err;
 }
 
 /* Seizes one thread, which runs on; one that has ended is left out. */
@@ -100,6 +129,7 @@ static struct error *seize(struct thread_list *list, pid_t tid)
 	struct list_entry entry = { .thread = { .tid = tid, .namespace_tid = tid } };
 	struct task_status status;
 	struct error *err;
+	bool ended;
 
 	if (!list->process->same_pid_namespace) {
 		err = task_status_read(list->process, tid, &status);
@@ -107,16 +137,8 @@ static struct error *seize(struct thread_list *list, pid_t tid)
 			return err;
 		entry.thread.namespace_tid = status.namespace_tid;
 	}
-	err = tracee_seize(&entry.tracee, tid, OPTIONS);
-	if (err && error_code(err) == ERROR_GONE) {
-		error_free(err);
-		return NULL;
-	}
-	if (err && error_code(err) == ERROR_DENIED) {
-		error_free(err);
-		return why_not_seized(list, tid);
-	}
-	if (err)
+	err = seize_tracee(list, tid, &entry.tracee, &ended);
+	if (err || ended)
 		return err;
 	return add_entry(list, &entry);
 }

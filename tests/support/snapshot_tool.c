@@ -6,7 +6,9 @@
  *	die PID PLAN CALL PHASE   our death as the injected clone or wait4 (0, 1) reaches the phase
  *	die-after PID PLAN US     our death so many microseconds after a snapshot was begun
  *	collect PID PLAN CHILD    collects what another has left behind
- *	stop PID MS [RANGES]      a stop of so long; settling with all of memory as a bad place
+ *	stop PID MS MAX_US        a stop of so long, allowed to take so long
+ *	settle PID MAX_US         a stop with all of memory as a bad place to be stopped at
+ *	judge PID                 whether a snapshot would be safe, and what a stop would take
  *	compare PID PLAN          memory read under a stop against the snapshot's
  */
 #include <errno.h>
@@ -23,6 +25,7 @@
 #include "agent/binary/elf_file.h"
 #include "agent/binary/pclntab.h"
 #include "agent/goruntime/layout.h"
+#include "agent/target/fork_safety.h"
 #include "agent/target/inject.h"
 #include "agent/target/injection.h"
 #include "agent/target/live_memory.h"
@@ -275,16 +278,18 @@ static struct error *collect(struct victim *victim, pid_t child)
 
 /* ---- stops ---- */
 
-static struct error *stop(pid_t pid, unsigned ms, bool settle)
+static struct error *stop(pid_t pid, unsigned ms, uint64_t max_pause_us, bool settle)
 {
 	static const struct address_range everywhere = { 0, UINT64_MAX };
+	struct stop_limits limits = stop_limits_default;
 	struct process *process scoped(process_freep) = NULL;
 	struct threads *threads scoped(threads_freep) = NULL;
 	uint32_t left = 0;
 	struct error *err = process_read(&procfs, pid, &process);
 
+	limits.max_pause_us = max_pause_us;
 	if (!err)
-		err = threads_stop(process, &stop_limits_default, &threads);
+		err = threads_stop(process, &limits, &threads);
 	if (!err && settle)
 		err = threads_settle(threads, &everywhere, 1, 5, &left);
 	if (err)
@@ -294,6 +299,23 @@ static struct error *stop(pid_t pid, unsigned ms, bool settle)
 	printf("{\"threads\": %" PRIu32 ", \"left\": %" PRIu32 ", \"pause_us\": %" PRIu64 "}\n",
 	       threads_count(threads), left, threads_pause_us(threads));
 	return NULL;
+}
+
+static struct error *judge(pid_t pid)
+{
+	const struct fork_safety_policy policy = { 0 };
+	struct process *process scoped(process_freep) = NULL;
+	struct fork_safety verdict;
+	struct error *err = process_read(&procfs, pid, &process);
+
+	if (!err)
+		err = fork_safety_judge(process, &policy, &verdict);
+	if (!err)
+		printf("{\"safe\": %s, \"reason\": \"%s\", \"fork_pause_us\": %" PRIu64
+		       ", \"stop_pause_us\": %" PRIu64 "}\n",
+		       verdict.safe ? "true" : "false", verdict.reason, verdict.fork_pause_us,
+		       verdict.stop_pause_us);
+	return err;
 }
 
 /* ---- memory ---- */
@@ -425,6 +447,35 @@ static struct error *run_on_victim(const char *command, pid_t pid, int argc, cha
 	return err;
 }
 
+/* The code as agent/wire and the HTTP contract name it, as far as agent/target gives it. */
+static const char *code_name(enum error_code code)
+{
+	switch (code) {
+	case ERROR_SYSTEM:
+		return "system";
+	case ERROR_GONE:
+		return "gone";
+	case ERROR_UNSUPPORTED:
+		return "unsupported";
+	case ERROR_DENIED:
+		return "denied";
+	case ERROR_NO_PROCESS:
+		return "no process";
+	case ERROR_ALREADY_TRACED:
+		return "already traced";
+	case ERROR_NOT_STOPPABLE:
+		return "not stoppable";
+	case ERROR_FORK_UNSAFE:
+		return "fork unsafe";
+	case ERROR_BUSY:
+		return "busy";
+	case ERROR_PAUSE_EXCEEDED:
+		return "pause exceeded";
+	default:
+		return "other";
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct error *err;
@@ -440,13 +491,18 @@ int main(int argc, char **argv)
 		;
 	else if (!strcmp(argv[1], "plan"))
 		err = print_plan(pid);
-	else if (!strcmp(argv[1], "stop") && argc >= 4)
-		err = stop(pid, (unsigned)atoi(argv[3]), argc > 4);
+	else if (!strcmp(argv[1], "stop") && argc == 5)
+		err = stop(pid, (unsigned)atoi(argv[3]), strtoull(argv[4], NULL, 10), false);
+	else if (!strcmp(argv[1], "settle") && argc == 4)
+		err = stop(pid, 0, strtoull(argv[3], NULL, 10), true);
+	else if (!strcmp(argv[1], "judge"))
+		err = judge(pid);
 	else
 		err = run_on_victim(argv[1], pid, argc, argv);
 	if (!err)
 		return 0;
-	printf("{\"error\": %d, \"message\": \"%s\"}\n", error_code(err), error_message(err));
+	printf("{\"error\": \"%s\", \"message\": \"%s\"}\n", code_name(error_code(err)),
+	       error_message(err));
 	error_free(err);
 	return 1;
 }
