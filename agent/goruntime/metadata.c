@@ -163,6 +163,30 @@ static struct error *find_masks(struct finder *f, const struct module_table *mod
 	return err;
 }
 
+/* runtime/mgcmark_greenteagc.go, spanSPMC, since go1.26: queues of spans to scan, freed late. */
+static struct error *find_span_rings(struct finder *f)
+{
+	const struct layout *l = f->layout;
+	taddr ring = 0;
+	struct error *err = NULL;
+
+	if (layout_has(l, work_span_rings) && layout_has(l, span_ring_ring))
+		err = read_pointer(f, l->global_work.addr + l->work_span_rings.offset, &ring);
+	for (uint32_t i = 0; !err && ring && i < CHAIN_MAX; i++) {
+		taddr start;
+		uint64_t capacity;
+
+		err = read_pointer(f, ring + l->span_ring_ring.offset, &start);
+		if (!err)
+			err = read_pointer(f, ring + l->span_ring_capacity.offset, &capacity);
+		if (!err)
+			err = add(f, start, (uint32_t)capacity * sizeof(taddr));
+		if (!err)
+			err = read_pointer(f, ring + l->span_ring_next.offset, &ring);
+	}
+	return err;
+}
+
 /* runtime/vgetrandom_linux.go, since go1.24: blocks for the vDSO, several in a page. */
 static struct error *find_random_states(struct finder *f)
 {
@@ -216,6 +240,8 @@ struct error *metadata_find(struct memory *memory, const struct layout *layout,
 		err = find_slot_bits(&f);
 	if (!err)
 		err = find_masks(&f, modules);
+	if (!err)
+		err = find_span_rings(&f);
 	if (!err)
 		err = find_random_states(&f);
 	return err ? error_context(err, "runtime metadata") : NULL;
