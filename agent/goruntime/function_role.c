@@ -13,7 +13,8 @@ enum {
 
 /*
  * Where not said otherwise, of every release since go1.15. Assembly is in runtime/asm_amd64.s and
- * sys_linux_amd64.s.
+ * sys_linux_amd64.s. Its static symbols, such as gogo<> (since go1.17) and gcWriteBarrier<> (since
+ * go1.21), have no package in their name.
  */
 static const struct {
 	const char *name; /* without "runtime."; a '*' at its end stands for anything */
@@ -27,6 +28,7 @@ static const struct {
 	{ "gogo", SWITCH },
 	{ "mcall", SWITCH },
 	{ "systemstack", SWITCH },
+	{ "gosave", SWITCH },                    /* to go1.16 */
 	{ "gosave_systemstack_switch", SWITCH }, /* since go1.17 */
 	{ "morestack", SWITCH },
 	{ "morestack_noctxt", SWITCH },
@@ -107,6 +109,11 @@ uint32_t function_roles(const char *name)
 
 	if (!strncmp(name, runtime, sizeof(runtime) - 1))
 		return runtime_roles(name + sizeof(runtime) - 1);
+	if (!strchr(name, '.'))
+		return runtime_roles(name);
+	/* runtime/time_linux_amd64.s, linked under another name. */
+	if (!strcmp(name, "time.now"))
+		return ROLE_RUNTIME | ROLE_CLOCK;
 	if (!strncmp(name, "internal/runtime/", 17) || !strncmp(name, "runtime/internal/", 17))
 		return ROLE_RUNTIME;
 	/* reflect/asm_amd64.s; they alone have arguments of unknown size. */

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 
-enum { THREADS_MAX = 1024, VECTOR_MAX = 16 << 10 };
+enum { THREADS_MAX = 1024, VECTOR_MAX = 16 << 10, PUSHF = 0x9c, TRAP_FLAG = 1 << 8 };
 
 /* The tid in the innermost pid namespace, which the target's runtime knows. */
 static uint32_t inner_tid(pid_t pid, pid_t tid)
@@ -54,12 +55,8 @@ static struct error *read_registers(pid_t tid, struct stopped_thread *thread)
 {
 	struct user_regs_struct r;
 	struct iovec general = { &r, sizeof(r) };
-	uint8_t *vector = calloc(1, VECTOR_MAX);
-	struct iovec extended = { vector, VECTOR_MAX };
+	struct iovec extended = { (void *)thread->vector, VECTOR_MAX };
 
-	if (!vector)
-		return &error_nomem;
-	thread->vector = vector;
 	if (ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &general))
 		return error_system(errno, "registers of %d", (int)tid);
 	if (!ptrace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &extended))
@@ -89,6 +86,9 @@ static struct error *stop_thread(pid_t pid, pid_t tid, struct live_threads *thre
 		return err;
 	threads->count++;
 	thread->tid = (uint32_t)tid;
+	thread->vector = calloc(1, VECTOR_MAX);
+	if (!thread->vector)
+		return &error_nomem;
 	thread->target_tid = inner_tid(pid, tid);
 	return read_registers(tid, thread);
 }
@@ -129,8 +129,7 @@ static struct error *stop_round(pid_t pid, struct live_threads *threads, unsigne
 
 struct error *live_threads_stop(pid_t pid, struct live_threads *ret)
 {
-	struct live_threads threads = { .threads =
-					    calloc(THREADS_MAX, sizeof(*threads.threads)) };
+	struct live_threads threads = { .threads = calloc(THREADS_MAX, sizeof(*threads.threads)) };
 	struct error *err = NULL;
 	unsigned more = 1;
 
@@ -144,6 +143,41 @@ struct error *live_threads_stop(pid_t pid, struct live_threads *ret)
 	}
 	*ret = threads;
 	return NULL;
+}
+
+/* pushf stores the flag that steps us, and popf would set it when nobody steps any more. */
+static struct error *forget_trap_flag(pid_t tid, const struct stopped_thread *thread)
+{
+	long flags;
+
+	errno = 0;
+	flags = ptrace(PTRACE_PEEKDATA, tid, thread->sp, 0);
+	if (errno || ptrace(PTRACE_POKEDATA, tid, thread->sp, flags & ~TRAP_FLAG))
+		return error_system(errno, "flags of %d", (int)tid);
+	return NULL;
+}
+
+struct error *live_threads_step(struct live_threads *threads, uint32_t index)
+{
+	struct stopped_thread *thread = &threads->threads[index];
+	pid_t tid = (pid_t)thread->tid;
+	long code = ptrace(PTRACE_PEEKTEXT, tid, thread->pc, 0);
+	struct error *err = NULL;
+	int signal = 0;
+
+	do {
+		int status;
+
+		if (ptrace(PTRACE_SINGLESTEP, tid, 0, signal))
+			return error_system(errno, "PTRACE_SINGLESTEP %d", (int)tid);
+		if (waitpid(tid, &status, __WALL) != tid || !WIFSTOPPED(status))
+			return error_new(ERROR_GONE, "thread %d ended", (int)tid);
+		signal = WSTOPSIG(status) == SIGTRAP || status >> 16 ? 0 : WSTOPSIG(status);
+	} while (signal);
+	err = read_registers(tid, thread);
+	if (!err && (code & 0xff) == PUSHF)
+		err = forget_trap_flag(tid, thread);
+	return err;
 }
 
 void live_threads_fini(struct live_threads *threads)

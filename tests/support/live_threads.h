@@ -15,6 +15,9 @@ struct live_threads {
 
 /* Stops every thread of pid. The caller lets them go with live_threads_fini. */
 must_check struct error *live_threads_stop(pid_t pid, struct live_threads *ret);
+/* Lets the index-th thread execute one instruction, and take a signal if one is due. */
+must_check struct error *live_threads_step(struct live_threads *threads, uint32_t index);
+
 void live_threads_fini(struct live_threads *threads);
 
 #endif

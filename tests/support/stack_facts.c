@@ -1,17 +1,21 @@
 /*
  * Says what the stacks of a running Go program hold: stops it, walks and scans every goroutine's
- * stack and prints one JSON object. Objects are told by the size of their slot, which the program
- * chooses so that no two are alike. From the roots on, every word of an object that may hold
- * pointers is followed, so that no other part of ours has a say in the outcome.
+ * stack and prints one JSON object; COUNT times, letting it run a little in between, or, with
+ *STEPS, stopping after every instruction of a thread that runs Go code, that many times in a row.
+ *Objects are told by the size of their slot, which the program chooses so that no two are alike.
+ *From the roots on, every word of an object that may hold pointers is followed, so that no other
+ *part of ours has a say in the outcome.
  *
- *	stack_facts PID
+ *	stack_facts PID [COUNT [STEPS]]
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "agent/goruntime/function_role.h"
 #include "agent/goruntime/goroutine.h"
+#include "agent/goruntime/machine.h"
 #include "agent/goruntime/module.h"
 #include "agent/goruntime/root.h"
 #include "agent/goruntime/span.h"
@@ -192,8 +196,33 @@ static struct error *print_stacks(const struct live_target *target, struct trace
 	return NULL;
 }
 
+/* Is that thread on its way from one goroutine, stack or phase of the collector to another? */
+static bool is_in_runtime(const struct module_table *modules, taddr pc)
+{
+	const struct module *module = module_table_find_text(modules, pc);
+	struct pclntab_func func;
+	bool found = false;
+	struct error *err = module ? pclntab_find(module->pclntab, pc, &found, &func) : NULL;
+
+	error_free(err);
+	return !err && found && function_roles(func.name) & ROLE_RUNTIME;
+}
+
+/* The thread of an M that has a P, and so runs Go code. */
+static uint32_t find_runner(const struct goroutine_table *table, const struct live_threads *threads)
+{
+	const struct machine_table *machines = goroutine_table_machines(table);
+
+	for (uint32_t i = 0; i < machines->count; i++) {
+		if (machines->machines[i].p && machines->machines[i].thread)
+			return (uint32_t)(machines->machines[i].thread - threads->threads);
+	}
+	return 0;
+}
+
 static struct error *run_stopped(const struct live_target *target,
-				 const struct live_threads *threads)
+				 const struct live_threads *threads, uint32_t *ret_runner,
+				 bool *ret_in_runtime)
 {
 	struct module_table *modules scoped(module_table_freep) = NULL;
 	struct goroutine_table *table scoped(goroutine_table_freep) = NULL;
@@ -208,6 +237,8 @@ static struct error *run_stopped(const struct live_target *target,
 		err = span_table_read(target->memory, target->layout, &spans);
 	if (err)
 		return err;
+	*ret_runner = find_runner(table, threads);
+	*ret_in_runtime = is_in_runtime(modules, threads->threads[*ret_runner].pc);
 	tracer.spans = spans;
 	tracer.reached = calloc(span_table_object_end(spans), 1);
 	tracer.todo = calloc(span_table_object_end(spans), sizeof(*tracer.todo));
@@ -218,27 +249,66 @@ static struct error *run_stopped(const struct live_target *target,
 	return err;
 }
 
-static struct error *run(pid_t pid)
+/* Of uneven length, so that no two stops find the program at the same place. */
+static void let_run(unsigned round)
+{
+	const struct timespec pause = { .tv_nsec = 50000 + round * 7919 % 1000 * 1000L };
+
+	nanosleep(&pause, NULL);
+}
+
+static struct error *run_steps(const struct live_target *target, struct live_threads *threads,
+			       unsigned steps)
+{
+	uint32_t runner;
+	bool in_runtime;
+	struct error *err = run_stopped(target, threads, &runner, &in_runtime);
+
+	/* The loops of the user's are not worth many steps. */
+	if (!in_runtime)
+		steps = 0;
+	for (unsigned i = 0; !err && i < steps; i++) {
+		err = live_threads_step(threads, runner);
+		memory_fini(target->memory); /* forget what was cached */
+		if (!err)
+			err = run_stopped(target, threads, &runner, &in_runtime);
+	}
+	memory_fini(target->memory);
+	return err;
+}
+
+static struct error *run(pid_t pid, unsigned count, unsigned steps)
 {
 	struct live_target target;
-	struct live_threads threads;
 	struct error *err = live_target_init(pid, &target);
 
 	if (err)
 		return err;
-	err = live_threads_stop(pid, &threads);
-	if (!err) {
-		err = run_stopped(&target, &threads);
+	for (unsigned i = 0; !err && i < count; i++) {
+		struct live_threads threads;
+
+		err = live_threads_stop(pid, &threads);
+		if (err)
+			break;
+		err = run_steps(&target, &threads, steps);
 		live_threads_fini(&threads);
+		let_run(i);
 	}
 	live_target_fini(&target);
 	return err;
 }
 
+static unsigned argument(int argc, char **argv, int index, unsigned otherwise)
+{
+	return index < argc ? (unsigned)atoi(argv[index]) : otherwise;
+}
+
 int main(int argc, char **argv)
 {
-	struct error *err = argc == 2 ? run((pid_t)atoi(argv[1]))
-				      : error_new(ERROR_BAD_REQUEST, "usage: stack_facts PID");
+	struct error *err =
+	    argc >= 2 && argc <= 4
+		? run((pid_t)atoi(argv[1]), argument(argc, argv, 2, 1), argument(argc, argv, 3, 0))
+		: error_new(ERROR_BAD_REQUEST, "usage: stack_facts PID [COUNT [STEPS]]");
 
 	if (!err)
 		return EXIT_SUCCESS;
