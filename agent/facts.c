@@ -1,17 +1,46 @@
 #include "agent/facts.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "agent/report/message.h"
 #include "agent/target/process.h"
+#include "agent/target/procfs.h"
+
+/* A thread has a folder in /proc like a process, which no listing shows. */
+static struct error *check_leader(const struct procfs *procfs, pid_t pid)
+{
+	enum { STATUS_MAX = 64 << 10 };
+	struct procfs_text status = { 0 };
+	uint64_t leader = 0;
+	const char *field;
+	struct error *err =
+	    procfs_read(&status, STATUS_MAX, "%s/%d/status", procfs->proc, (int)pid);
+
+	if (err && error_code(err) == ERROR_GONE) {
+		error_free(err);
+		return error_new(ERROR_NO_PROCESS, "there is no process %d", (int)pid);
+	}
+	if (err)
+		return err;
+	field = procfs_field(&status, "Tgid:");
+	if (!field || !procfs_number(&field, 10, &leader) || leader != (uint64_t)pid)
+		err = error_new(ERROR_NO_PROCESS, "%d is a thread of process %" PRIu64, (int)pid,
+				leader);
+	procfs_text_fini(&status);
+	return err;
+}
 
 struct error *facts_read(const struct procfs *procfs, pid_t pid, struct process **ret)
 {
 	uint64_t start_ticks;
-	struct error *err = process_read(procfs, pid, ret);
+	struct error *err = check_leader(procfs, pid);
 	struct error *stat_err;
 
+	if (err)
+		return err;
+	err = process_read(procfs, pid, ret);
 	if (!err || error_code(err) != ERROR_NO_PROCESS)
 		return err;
 	stat_err = process_start_ticks(procfs, pid, &start_ticks);

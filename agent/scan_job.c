@@ -33,7 +33,7 @@ struct scan_job {
 	struct event_timer timer; /* the request's time, then the time to let go */
 	Goheapd__Scan *scan;      /* what was asked for; NULL: an overview */
 	pid_t pid;
-	uint64_t begun_ms;
+	uint64_t begun_us;
 	unsigned keepers; /* started so far */
 
 	/* Of the keeper. */
@@ -78,7 +78,7 @@ static void answer_result(struct scan_job *scan)
 
 		info->pause_us = scan->pause_us;
 		info->mode = scan->mode;
-		info->total_us = (supervisor_now_ms() - scan->begun_ms) * 1000;
+		info->total_us = supervisor_now_us() - scan->begun_us;
 	}
 	job_answer(&scan->job, scan->result);
 }
@@ -190,7 +190,8 @@ static void note_stop(struct scan_job *scan)
 
 	audit_log_stop(&stop);
 	/* without memory the next stop may come too early, which is no reason to fail this one */
-	error_free(floor_note(&supervisor->floor, stop.pid, stop.start_ticks, supervisor_now_ms()));
+	error_free(
+	    floor_note(&supervisor->floor, stop.pid, stop.start_ticks, supervisor_now_us() / 1000));
 }
 
 static void keeper_is_done(struct scan_job *scan, struct error *failure)
@@ -202,17 +203,35 @@ static void keeper_is_done(struct scan_job *scan, struct error *failure)
 		note_stop(scan);
 }
 
+/* Nobody will: the target keeps a dead child until its own end. */
+static void note_leftover(const struct scan_job *scan, const char *reason)
+{
+	char escaped[1024];
+
+	log_error("scan",
+		  "what a scan left in a process could not be collected, the process runs on "
+		  "pid=%d snapshot=%d err=\"%s\"",
+		  (int)scan->pid, (int)scan->job.snapshot,
+		  log_escape(reason, escaped, sizeof(escaped)));
+}
+
 static struct error *hear_done(struct scan_job *scan, const Goheapd__KeeperDone *done)
 {
-	if (scan->keeper_done)
+	struct error *failure = done->failure ? failure_make_error(done->failure) : NULL;
+
+	if (scan->keeper_done) {
+		error_free(failure);
 		return error_new(ERROR_FORMAT, "the keeper was done twice");
+	}
 	if (scan->keepers == 1) {
 		scan->pause_us = done->pause_us;
 		scan->stopping = done->has_mode;
 		scan->mode = done->mode;
 		scan->released = done->released;
+	} else if (failure) {
+		note_leftover(scan, error_message(failure));
 	}
-	keeper_is_done(scan, done->failure ? failure_make_error(done->failure) : NULL);
+	keeper_is_done(scan, failure);
 	settle(scan);
 	return NULL;
 }
@@ -267,25 +286,19 @@ static struct error *start_collector(struct scan_job *scan)
 /* The kernel lets stopped threads go when their tracer dies; a snapshot is for us to collect. */
 static void keeper_died(struct scan_job *scan)
 {
-	struct error *err = NULL;
+	struct error *err;
 
 	log_warning("scan", "a keeper died, the target runs on pid=%d keeper=%u snapshot=%d",
 		    (int)scan->pid, scan->keepers, (int)scan->job.snapshot);
 	give_up(scan, error_new(ERROR_SYSTEM, "the keeper died"));
-	if (!scan->injection) {
-		keeper_is_done(scan, NULL);
-		return;
+	if (scan->injection) {
+		err = scan->keepers < KEEPERS_MAX ? start_collector(scan)
+						  : error_new(ERROR_SYSTEM, "every keeper died");
+		if (!err)
+			return;
+		note_leftover(scan, error_message(err));
+		error_free(err);
 	}
-	if (scan->keepers < KEEPERS_MAX)
-		err = start_collector(scan);
-	if (!err && scan->keepers < KEEPERS_MAX)
-		return;
-	log_error(
-	    "scan",
-	    "what a scan left in a process could not be collected pid=%d snapshot=%d err=\"%s\"",
-	    (int)scan->pid, (int)scan->job.snapshot,
-	    err ? error_message(err) : "every keeper died");
-	error_free(err);
 	keeper_is_done(scan, NULL);
 }
 
@@ -536,7 +549,7 @@ static struct scan_job *scan_new(struct supervisor *supervisor, struct reply *re
 	scan->job.is_scan = ops == &scan_ops;
 	scan->timer.source.fd = -1;
 	scan->timer.loop = supervisor->loop;
-	scan->begun_ms = supervisor_now_ms();
+	scan->begun_us = supervisor_now_us();
 	return scan;
 }
 

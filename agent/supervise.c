@@ -6,6 +6,7 @@
 #include "agent/list_job.h"
 #include "agent/scan_job.h"
 #include "agent/target/process.h"
+#include "proto/base/log.h"
 
 enum {
 	/* Overviews and listings at once; they stop nobody, but each is two processes of ours. */
@@ -13,12 +14,12 @@ enum {
 	BUSY_RETRY_MS = 500,
 };
 
-uint64_t supervisor_now_ms(void)
+uint64_t supervisor_now_us(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
 struct error *supervisor_init(struct supervisor *supervisor, struct event_loop *loop,
@@ -29,8 +30,17 @@ struct error *supervisor_init(struct supervisor *supervisor, struct event_loop *
 	*supervisor = (struct supervisor){ .loop = loop, .config = *config };
 	floor_init(&supervisor->floor, config->min_stop_interval_ms);
 	identity_cache_init(&supervisor->identities);
+	supervisor->indexes.folder_fd = -1;
 	err = procfs_init(&supervisor->procfs, "/proc", "/sys/fs/cgroup");
-	return err ? err : index_store_init(&supervisor->indexes, cache_dir);
+	if (err)
+		return err;
+	/* an index saves time; a scan needs none */
+	err = index_store_init(&supervisor->indexes, cache_dir);
+	if (err)
+		log_warning("agent", "no index is kept, every scan reads DWARF err=\"%s\"",
+			    error_message(err));
+	error_free(err);
+	return NULL;
 }
 
 void supervisor_fini(struct supervisor *supervisor)
@@ -180,7 +190,8 @@ static struct error *admit_scan(const struct supervisor *supervisor, const Gohea
 	if (count_scans(supervisor) >= supervisor->config.max_scans)
 		return error_new(ERROR_BUSY, "%u scans run already (max_scans)",
 				 supervisor->config.max_scans);
-	wait_ms = floor_wait_ms(&supervisor->floor, pid, request->start_ticks, supervisor_now_ms());
+	wait_ms = floor_wait_ms(&supervisor->floor, pid, request->start_ticks,
+				supervisor_now_us() / 1000);
 	if (!wait_ms)
 		return refuse_when_stopping(supervisor);
 	*ret_retry_after_ms = wait_ms;

@@ -24,7 +24,7 @@ struct supervisor {
 	bool stopping;
 };
 
-/* cache_dir may be NULL: no index is kept. */
+/* Without a usable cache_dir, or with NULL, no index is kept. */
 must_check struct error *supervisor_init(struct supervisor *supervisor, struct event_loop *loop,
 					 const struct agent_config *config, const char *cache_dir);
 /* When every job is gone. */
@@ -56,6 +56,7 @@ void supervisor_remove(struct job *job);
 /* Whether the pid is a snapshot of ours, or a process that one of our keepers has made so far. */
 bool supervisor_owns(const struct supervisor *supervisor, pid_t pid, pid_t tracer_pid);
 
-uint64_t supervisor_now_ms(void);
+/* CLOCK_MONOTONIC. */
+uint64_t supervisor_now_us(void);
 
 #endif
