@@ -154,6 +154,7 @@ static struct error *agent_run(const struct options *options)
 			      options->cache_dir ? options->cache_dir : DEFAULT_CACHE_DIR);
 	if (!err)
 		err = serve(&agent, options);
+	session_end_all(&agent.supervisor);
 	listener_fini(&agent.listener);
 	supervisor_fini(&agent.supervisor);
 	event_remove(&agent.loop, &agent.signals);

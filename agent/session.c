@@ -24,6 +24,7 @@ struct open_request {
 };
 
 struct session {
+	struct session *next; /* in the supervisor's list */
 	struct supervisor *supervisor;
 	int socket;
 	struct event_source source;
@@ -37,8 +38,18 @@ struct session {
 	void *arg;
 };
 
+static void leave_list(struct session *session)
+{
+	struct session **link = &session->supervisor->sessions;
+
+	while (*link != session)
+		link = &(*link)->next;
+	*link = session->next;
+}
+
 static void session_free(struct session *session)
 {
+	leave_list(session);
 	while (session->open) {
 		struct open_request *request = session->open;
 
@@ -319,6 +330,8 @@ struct error *session_start(struct supervisor *supervisor, int socket, void (*en
 		close(socket);
 		return &error_nomem;
 	}
+	session->next = supervisor->sessions;
+	supervisor->sessions = session;
 	session->supervisor = supervisor;
 	session->socket = socket;
 	session->ended = ended;
@@ -329,4 +342,10 @@ struct error *session_start(struct supervisor *supervisor, int socket, void (*en
 	if (err)
 		session_free(session);
 	return err;
+}
+
+void session_end_all(struct supervisor *supervisor)
+{
+	while (supervisor->sessions)
+		session_free(supervisor->sessions);
 }

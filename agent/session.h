@@ -18,4 +18,7 @@ struct supervisor;
 must_check struct error *session_start(struct supervisor *supervisor, int socket,
 				       void (*ended)(void *arg), void *arg);
 
+/* Ends those that are left, when the agent does; ended is not called any more. */
+void session_end_all(struct supervisor *supervisor);
+
 #endif

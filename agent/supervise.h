@@ -13,6 +13,8 @@
 #include "agent/job.h"
 #include "agent/target/procfs.h"
 
+struct session;
+
 struct supervisor {
 	struct event_loop *loop;
 	struct agent_config config;
@@ -21,6 +23,7 @@ struct supervisor {
 	struct index_store indexes;
 	struct identity_cache identities;
 	struct job *jobs;
+	struct session *sessions;
 	bool stopping;
 };
 

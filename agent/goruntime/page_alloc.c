@@ -234,7 +234,7 @@ static struct error *walk_ranges(struct walk *w)
 	if (!err && count > RANGES_MAX)
 		err = error_new(ERROR_LIMIT, "%" PRIu64 " address ranges", count);
 	for (uint64_t i = 0; !err && i < count; i++) {
-		taddr base, limit;
+		taddr base = 0, limit = 0;
 
 		err = memory_u64(w->memory, data + i * RANGE_SIZE, &base);
 		if (!err)

@@ -79,6 +79,9 @@ class Agent:
         self.process.terminate()
         try:
             check_equal(self.process.wait(20), 0, "exit status of the agent")
+        except BaseException:
+            note(self.log())
+            raise
         finally:
             self.process.kill()
             self.folder.cleanup()
