@@ -2,9 +2,10 @@
 
 #include <confuse.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "proto/base/config_text.h"
 
 enum { MAX_SCANS_MAX = 64, INTERVAL_MAX_SECONDS = 86400 };
 
@@ -129,12 +130,17 @@ struct error *config_read(struct config *config, const char *path)
 		CFG_STR("user", NULL, CFGF_NODEFAULT),
 		CFG_END(),
 	};
-	struct error *err;
-	FILE *file = fopen(path, "re");
+	char *text scoped(freep) = NULL;
+	size_t size = 0;
+	struct error *err = config_text_read(path, &text, &size);
+	FILE *file;
 	cfg_t *cfg;
 
+	if (err || size == 0)
+		return err;
+	file = fmemopen(text, size, "r");
 	if (!file)
-		return error_recode(error_system(errno, "cannot read %s", path), ERROR_SYSTEM);
+		return error_system(errno, "cannot read %s", path);
 	cfg = cfg_init(options, CFGF_NONE);
 	err = cfg ? parse(cfg, path, file) : &error_nomem;
 	if (!err)

@@ -134,6 +134,20 @@ static struct error *receive_socket(int fd, struct inet_diag_msg *ret)
 	return NULL;
 }
 
+/* Whether the kernel's form of an address, which may wear IPv6 clothes, is the one we asked for. */
+static bool same_address(const struct tuple *tuple, const __be32 *want, uint8_t family,
+			 const __be32 *have)
+{
+	struct in6_addr clothed;
+
+	if (tuple->family == AF_INET6)
+		return family == AF_INET6 && memcmp(want, have, sizeof(clothed)) == 0;
+	if (family == AF_INET)
+		return *want == *have;
+	memcpy(&clothed, have, sizeof(clothed));
+	return IN6_IS_ADDR_V4MAPPED(&clothed) && *want == have[3];
+}
+
 /*
  * The kernel's lookup falls back to a listening socket on the client's port, and a client that has
  * closed is shown without an inode, as uid 0: neither is the owner of this connection. A client
@@ -142,12 +156,11 @@ static struct error *receive_socket(int fd, struct inet_diag_msg *ret)
 static struct error *check_socket(const struct tuple *tuple, const struct inet_diag_msg *found)
 {
 	const struct inet_diag_sockid *want = &tuple->id, *have = &found->id;
-	size_t address_size = tuple->family == AF_INET ? 4 : 16;
 
 	if (found->idiag_state == TCP_LISTEN || want->idiag_sport != have->idiag_sport ||
 	    want->idiag_dport != have->idiag_dport ||
-	    memcmp(want->idiag_src, have->idiag_src, address_size) != 0 ||
-	    memcmp(want->idiag_dst, have->idiag_dst, address_size) != 0)
+	    !same_address(tuple, want->idiag_src, found->idiag_family, have->idiag_src) ||
+	    !same_address(tuple, want->idiag_dst, found->idiag_family, have->idiag_dst))
 		return error_new(ERROR_FORBIDDEN,
 				 "the client's end of this connection is no longer there");
 	if (found->idiag_inode == 0)

@@ -274,7 +274,7 @@ static void append_row(struct page *page, const struct row *row, const char *fir
 		text_pad(page->text, COLUMN_NOTES, 2);
 		row->note(page);
 	}
-	text_string(page->text, "\n");
+	text_end_line(page->text);
 }
 
 static void append_rest_item(struct page *page, const char *name, uint64_t bytes)

@@ -1,0 +1,160 @@
+#include "daemon/params.h"
+
+#include "daemon/quantity.h"
+#include "daemon/rfc3339.h"
+#include "daemon/uri.h"
+#include "tests/support/assertions.h"
+
+static struct error *read_target(const char *target, unsigned accepted, struct params *ret)
+{
+	struct uri uri;
+	struct error *err = uri_parse(target, &uri);
+
+	if (!err)
+		err = params_read(&uri, accepted, ret);
+	uri_fini(&uri); /* start and format are not looked at afterwards */
+	return err;
+}
+
+static void without_parameters_there_are_defaults(void **state)
+{
+	struct params params;
+
+	(void)state;
+	assert_success(read_target("/x", PARAMS_SCAN, &params));
+	assert_int_equal(params.timeout_us, 60000000);
+	assert_int_equal(params.max_pause_us, 250000);
+	assert_int_equal(params.max_age_us, 0);
+	assert_int_equal(params.mode, GOHEAPD__MODE__MODE_AUTO);
+	assert_int_equal(params.depth, GOHEAPD__DEPTH__DEPTH_FULL);
+	assert_false(params.dead);
+	assert_null(params.start);
+	assert_null(params.format);
+}
+
+static void every_parameter_is_read(void **state)
+{
+	struct params params;
+
+	(void)state;
+	assert_success(read_target("/x?mode=stop&depth=census&max_age=0.5&max_pause=0.0001&"
+				   "timeout=600&start=2026-02-03T02:58:11.25Z&dead=1&format=json",
+				   PARAMS_SCAN | PARAM_DEAD, &params));
+	assert_int_equal(params.mode, GOHEAPD__MODE__MODE_STOP);
+	assert_int_equal(params.depth, GOHEAPD__DEPTH__DEPTH_CENSUS);
+	assert_int_equal(params.max_age_us, 500000);
+	assert_int_equal(params.max_pause_us, 100);
+	assert_int_equal(params.timeout_us, 600000000);
+	assert_true(params.dead);
+	assert_non_null(params.start);
+	assert_non_null(params.format);
+}
+
+static void unknown_parameters_are_named(void **state)
+{
+	struct params params;
+	struct error *err = read_target("/x?mdoe=stop", PARAM_MODE | PARAM_TIMEOUT, &params);
+
+	(void)state;
+	assert_non_null(err);
+	assert_int_equal(error_code(err), ERROR_BAD_REQUEST);
+	assert_string_equal(error_message(err),
+			    "unknown parameter \"mdoe\"; this path takes mode, timeout");
+	error_free(err);
+}
+
+static void what_a_path_does_not_take_is_unknown_to_it(void **state)
+{
+	struct params params;
+
+	(void)state;
+	assert_error(read_target("/x?dead=1", PARAMS_SCAN, &params), ERROR_BAD_REQUEST);
+	assert_error(read_target("/x?mode=stop", PARAM_FORMAT, &params), ERROR_BAD_REQUEST);
+	assert_error(read_target("/x?a=1", 0, &params), ERROR_BAD_REQUEST);
+}
+
+static void values_out_of_range_are_refused(void **state)
+{
+	static const char *const bad[] = {
+		"mode=",
+		"mode=FORK",
+		"depth=deep",
+		"max_age=-1",
+		"max_age=3601",
+		"max_age=1e3",
+		"max_age=nan",
+		"max_age=",
+		"max_age= 1",
+		"max_pause=0",
+		"max_pause=61",
+		"max_pause=0.0000001",
+		"timeout=0",
+		"timeout=600.1",
+		"timeout=inf",
+		"timeout=0x10",
+		"timeout=1s",
+		"dead=yes",
+		"dead=",
+		"start=yesterday",
+		"start=",
+		"start=2026-02-03T02:58:11",
+		"start=2026-02-03T02:58:11.Z",
+		"timeout=99999999999999999999999999",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		char target[128];
+		struct params params;
+
+		snprintf(target, sizeof(target), "/x?%s", bad[i]);
+		assert_error(read_target(target, PARAMS_SCAN | PARAM_DEAD, &params),
+			     ERROR_BAD_REQUEST);
+	}
+}
+
+static void seconds_have_microseconds(void **state)
+{
+	uint64_t us = 7;
+
+	(void)state;
+	assert_true(quantity_seconds("12.3456789", &us));
+	assert_int_equal(us, 12345678);
+	assert_true(quantity_seconds("3.", &us));
+	assert_int_equal(us, 3000000);
+	assert_false(quantity_seconds(".5", &us));
+	assert_false(quantity_seconds("18446744073709551615", &us));
+	assert_int_equal(us, 3000000);
+}
+
+static void times_are_rfc_3339(void **state)
+{
+	char text[RFC3339_SIZE];
+
+	(void)state;
+	assert_string_equal(rfc3339_format(0, text), "1970-01-01T00:00:00Z");
+	assert_string_equal(rfc3339_format(1770087491250000000, text), "2026-02-03T02:58:11.25Z");
+	assert_string_equal(rfc3339_format(1770087491000000001, text),
+			    "2026-02-03T02:58:11.000000001Z");
+	assert_string_equal(rfc3339_format(UINT64_MAX, text), "2554-07-21T23:34:33.709551615Z");
+	assert_true(rfc3339_is_valid("2026-02-03T02:58:11.25Z"));
+	assert_false(rfc3339_is_valid("2026-02-03T02:58:11.25+01:00"));
+	assert_false(rfc3339_is_valid("2026-02-03T02:58:11.1234567890Z"));
+	assert_false(rfc3339_is_valid("2026-02-03"));
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_parameters_there_are_defaults),
+		cmocka_unit_test(every_parameter_is_read),
+		cmocka_unit_test(unknown_parameters_are_named),
+		cmocka_unit_test(what_a_path_does_not_take_is_unknown_to_it),
+		cmocka_unit_test(values_out_of_range_are_refused),
+		cmocka_unit_test(seconds_have_microseconds),
+		cmocka_unit_test(times_are_rfc_3339),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("params", tests, NULL, NULL);
+}

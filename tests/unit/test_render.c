@@ -1,0 +1,243 @@
+/*
+ * The canned messages, rendered, against files that were read by a person before they were checked
+ * in. Run with UPDATE_EXPECTED=1 to write them anew; then read them again.
+ */
+#include "daemon/render.h"
+
+#include <errno.h>
+#include <jansson.h>
+
+#include "tests/support/assertions.h"
+#include "tests/support/canned.h"
+
+enum { FILE_MAX_BYTES = 1 << 16 };
+
+static void expected_path(const char *name, char *path, size_t size)
+{
+	const char *folder = getenv("srcdir");
+
+	snprintf(path, size, "%s/tests/unit/expected/%s", folder ? folder : ".", name);
+}
+
+static void write_expected(const char *name, const struct text *text)
+{
+	char path[512];
+	FILE *file;
+
+	expected_path(name, path, sizeof(path));
+	file = fopen(path, "we");
+	assert_non_null(file);
+	assert_int_equal(fwrite(text->bytes.data, 1, text->bytes.size, file), text->bytes.size);
+	fclose(file);
+}
+
+static char *read_expected(const char *name)
+{
+	char path[512];
+	char *data = calloc(1, FILE_MAX_BYTES);
+	FILE *file;
+
+	assert_non_null(data);
+	expected_path(name, path, sizeof(path));
+	file = fopen(path, "re");
+	if (!file)
+		fail_msg("%s: %s", path, strerror(errno));
+	assert_true(fread(data, 1, FILE_MAX_BYTES - 1, file) > 0);
+	fclose(file);
+	return data;
+}
+
+/* Compares and gives text back. */
+static void check_text(struct text *text, const char *name)
+{
+	char *expected;
+
+	assert_success(text_finish(text));
+	if (getenv("UPDATE_EXPECTED"))
+		write_expected(name, text);
+	expected = read_expected(name);
+	text_append(text, "", 1);
+	assert_string_equal((const char *)text->bytes.data, expected);
+	free(expected);
+	text_fini(text);
+}
+
+/* The files hold JSON with indentation, for readers; what is served is one line. */
+static void check_json(struct text *text, const char *name)
+{
+	struct text pretty;
+	json_t *parsed;
+	char *dumped;
+
+	assert_success(text_finish(text));
+	assert_int_equal(text->bytes.data[text->bytes.size - 1], '\n');
+	assert_ptr_equal(memchr(text->bytes.data, '\n', text->bytes.size),
+			 text->bytes.data + text->bytes.size - 1);
+	parsed = json_loadb((const char *)text->bytes.data, text->bytes.size, JSON_ALLOW_NUL, NULL);
+	assert_non_null(parsed);
+	dumped = json_dumps(parsed, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+	text_init(&pretty);
+	text_string(&pretty, dumped);
+	text_string(&pretty, "\n");
+	free(dumped);
+	json_decref(parsed);
+	text_fini(text);
+	check_text(&pretty, name);
+}
+
+static struct scan_view view_of(Goheapd__ScanResult *result)
+{
+	return (struct scan_view){ .result = result, .id = "0123456789abcdef" };
+}
+
+static void processes_read_well(void **state)
+{
+	Goheapd__Process first = canned_process(), second = first;
+	Goheapd__Process *const list[] = { &first, &second };
+	struct text text;
+
+	(void)state;
+	second.pid = CANNED_NAMESAKE;
+	second.has_exe = second.has_go_version = second.has_cgroup = second.has_container_id =
+	    second.has_rss_bytes = second.inspectable = false;
+	second.has_reason = true;
+	second.reason.data = (uint8_t *)(uintptr_t) "another tracer holds it";
+	second.reason.len = 23;
+	text_init(&text);
+	render_json_pids(&text, list, 2);
+	check_json(&text, "pids.json");
+	text_init(&text);
+	render_text_pids(&text, list, 2, 1770087491250000000);
+	check_text(&text, "pids.txt");
+}
+
+static void no_process_is_said(void **state)
+{
+	struct text text;
+
+	(void)state;
+	text_init(&text);
+	render_json_pids(&text, NULL, 0);
+	check_json(&text, "pids_none.json");
+	text_init(&text);
+	render_text_pids(&text, NULL, 0, 0);
+	check_text(&text, "pids_none.txt");
+}
+
+static void an_overview_reads_well(void **state)
+{
+	struct text text;
+
+	(void)state;
+	text_init(&text);
+	render_json_overview(&text, canned_overview());
+	check_json(&text, "overview.json");
+	text_init(&text);
+	render_text_overview(&text, canned_overview(), 1770087491250000000);
+	check_text(&text, "overview.txt");
+}
+
+static void memusage_reads_well(void **state)
+{
+	struct scan_view view = view_of(canned_scan());
+	struct text text;
+
+	(void)state;
+	text_init(&text);
+	render_json_memusage(&text, &view);
+	check_json(&text, "memusage.json");
+	text_init(&text);
+	render_text_memusage(&text, &view);
+	check_text(&text, "memusage.txt");
+}
+
+/* As of a small program with no limit, of which little is known, in a kept census. */
+static void a_bare_memusage_reads_well(void **state)
+{
+	Goheapd__ScanResult *result = canned_scan();
+	struct scan_view view = view_of(result);
+	Goheapd__Build build = GOHEAPD__BUILD__INIT;
+	struct text text;
+
+	(void)state;
+	view.cached = true;
+	result->identity->build = &build;
+	result->scan->depth = GOHEAPD__DEPTH__DEPTH_CENSUS;
+	result->scan->mode = GOHEAPD__MODE__MODE_STOP;
+	result->scan->n_warnings = 0;
+	result->scan->trust->has_conservative_only_bytes = false;
+	result->scan->trust->skipped_stacks = 0;
+	result->scan->trust->skipped_bytes = 0;
+	result->scan->trust->self_check.data = (uint8_t *)(uintptr_t) "spans say 3, mheap says 4";
+	result->scan->trust->self_check.len = 25;
+	result->memory->children[4]->children[0]->children[0]->n_children = 0;
+	result->gc = NULL;
+	result->cgroup = NULL;
+	text_init(&text);
+	render_json_memusage(&text, &view);
+	check_json(&text, "memusage_bare.json");
+	text_init(&text);
+	render_text_memusage(&text, &view);
+	check_text(&text, "memusage_bare.txt");
+}
+
+static void goroutines_read_like_gos_own(void **state)
+{
+	struct scan_view view = view_of(canned_scan());
+	struct text text;
+
+	(void)state;
+	text_init(&text);
+	render_json_goroutines(&text, &view);
+	check_json(&text, "goroutines.json");
+	text_init(&text);
+	render_text_goroutines(&text, &view);
+	check_text(&text, "goroutines.txt");
+}
+
+static void dead_goroutines_are_listed_when_asked_for(void **state)
+{
+	struct scan_view view = view_of(canned_scan());
+	struct text text;
+	json_t *parsed;
+
+	(void)state;
+	view.dead = true;
+	text_init(&text);
+	render_json_goroutines(&text, &view);
+	parsed = json_loadb((const char *)text.bytes.data, text.bytes.size, 0, NULL);
+	assert_int_equal(json_array_size(json_object_get(parsed, "goroutines")), 3);
+	json_decref(parsed);
+	text_fini(&text);
+}
+
+static void mappings_read_well(void **state)
+{
+	struct scan_view view = view_of(canned_scan());
+	struct text text;
+
+	(void)state;
+	text_init(&text);
+	render_json_mappings(&text, &view);
+	check_json(&text, "mappings.json");
+	text_init(&text);
+	render_text_mappings(&text, &view);
+	check_text(&text, "mappings.txt");
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(processes_read_well),
+		cmocka_unit_test(no_process_is_said),
+		cmocka_unit_test(an_overview_reads_well),
+		cmocka_unit_test(memusage_reads_well),
+		cmocka_unit_test(goroutines_read_like_gos_own),
+		cmocka_unit_test(dead_goroutines_are_listed_when_asked_for),
+		cmocka_unit_test(mappings_read_well),
+		cmocka_unit_test(a_bare_memusage_reads_well),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("render", tests, NULL, NULL);
+}
