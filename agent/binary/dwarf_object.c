@@ -1,9 +1,14 @@
 #include "agent/binary/dwarf_object.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include <dwarf.h>
 
 #include "agent/binary/elf_file.h"
+#include "proto/base/cursor.h"
 
 /* All of a large program's debug_info is some 100 MB; the rest of what is read is far smaller. */
 enum { SECTION_SIZE_MAX = 512 << 20 };
@@ -119,9 +124,6 @@ struct error *dwarf_object_open(const struct elf_file *file, struct dwarf_object
 	if (err)
 		return err;
 	object->access = (Dwarf_Obj_Access_Interface){ .object = object, .methods = &methods };
-	/* libdwarf's own list of what it allocated costs more than all the rest: we give back all
-	 */
-	dwarf_set_de_alloc_flag(0);
 	status = dwarf_object_init_b(&object->access, NULL, NULL, DW_GROUPNUMBER_ANY,
 				     &object->debug, &error);
 	if (status == DW_DLV_ERROR)
@@ -148,6 +150,50 @@ void dwarf_object_free(struct dwarf_object *object)
 Dwarf_Debug dwarf_object_debug(const struct dwarf_object *object)
 {
 	return object->debug;
+}
+
+/* One abbreviation; *ret_end after the last. */
+static struct error *check_abbrev(struct cursor *c, bool *ret_end)
+{
+	uint64_t code, tag, attribute, form, value;
+	struct error *err = cursor_uvarint(c, &code);
+
+	*ret_end = !err && !code;
+	if (err || !code)
+		return err;
+	err = cursor_uvarint(c, &tag);
+	if (!err)
+		err = cursor_skip(c, 1); /* has children */
+	do {
+		if (!err)
+			err = cursor_uvarint(c, &attribute);
+		if (!err)
+			err = cursor_uvarint(c, &form);
+		if (!err && form == DW_FORM_implicit_const)
+			err = cursor_uvarint(c, &value);
+		if (!err && attribute == DW_AT_sibling)
+			err = error_new(ERROR_FORMAT, "DWARF of Go's with sibling attributes");
+	} while (!err && (attribute || form));
+	return err;
+}
+
+struct error *dwarf_object_check_abbrevs(const struct dwarf_object *object, uint64_t offset)
+{
+	for (unsigned i = 0; i < object->count; i++) {
+		struct cursor c;
+		struct error *err;
+		bool end = false;
+
+		if (strcmp(object->sections[i].name, ".debug_abbrev") != 0)
+			continue;
+		cursor_init(&c, "debug_abbrev", object->sections[i].bytes,
+			    object->sections[i].size);
+		err = cursor_seek(&c, offset);
+		while (!err && !end)
+			err = check_abbrev(&c, &end);
+		return err;
+	}
+	return error_new(ERROR_FORMAT, "DWARF without abbreviations");
 }
 
 struct error *dwarf_object_error(const struct dwarf_object *object, Dwarf_Error error,

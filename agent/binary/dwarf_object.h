@@ -5,6 +5,8 @@
 #ifndef AGENT_BINARY_DWARF_OBJECT_H
 #define AGENT_BINARY_DWARF_OBJECT_H
 
+#include <stdint.h>
+
 #include <libdwarf.h>
 
 #include "proto/base/error.h"
@@ -19,6 +21,13 @@ DEFINE_FREEP(dwarf_object, dwarf_object_free)
 
 /* Belongs to the object. */
 Dwarf_Debug dwarf_object_debug(const struct dwarf_object *object);
+
+/*
+ * ERROR_FORMAT if the abbreviations at an offset of debug_abbrev have sibling attributes, which Go
+ * does not write: libdwarf follows them wherever they lead, round and round if they lead back.
+ */
+must_check struct error *dwarf_object_check_abbrevs(const struct dwarf_object *object,
+						    uint64_t offset);
 
 /* Consumes a libdwarf error, which may be NULL, and says it in ours: ERROR_FORMAT. */
 must_check struct error *dwarf_object_error(const struct dwarf_object *object, Dwarf_Error error,

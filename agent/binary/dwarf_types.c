@@ -83,8 +83,9 @@ static bool is_runtime_package(const char *name)
 	       !strncmp(name, "internal/", strlen("internal/"));
 }
 
-static struct error *index_unit(struct dwarf_types *types, Dwarf_Die unit)
+static struct error *index_unit(struct dwarf_types *types, Dwarf_Die unit, uint64_t abbrev_offset)
 {
+	struct error *err;
 	Dwarf_Error error = NULL;
 	Dwarf_Unsigned language = 0;
 	char *name;
@@ -96,7 +97,8 @@ static struct error *index_unit(struct dwarf_types *types, Dwarf_Die unit)
 		return dwarf_object_error(types->object, error, "DWARF unit");
 	if (status != DW_DLV_OK || language != DW_LANG_Go || !is_runtime_package(name))
 		return NULL;
-	return index_children(types, unit);
+	err = dwarf_object_check_abbrevs(types->object, abbrev_offset);
+	return err ? err : index_children(types, unit);
 }
 
 static struct error *index_units(struct dwarf_types *types)
@@ -106,9 +108,10 @@ static struct error *index_units(struct dwarf_types *types)
 	for (;;) {
 		Dwarf_Error error = NULL;
 		Dwarf_Die unit scoped(die_fini) = NULL;
+		Dwarf_Off abbrev_offset;
 		struct error *err;
-		int status = dwarf_next_cu_header_d(debug, 1, NULL, NULL, NULL, NULL, NULL, NULL,
-						    NULL, NULL, NULL, NULL, &error);
+		int status = dwarf_next_cu_header_d(debug, 1, NULL, NULL, &abbrev_offset, NULL,
+						    NULL, NULL, NULL, NULL, NULL, NULL, &error);
 
 		if (status == DW_DLV_NO_ENTRY)
 			return NULL;
@@ -118,7 +121,7 @@ static struct error *index_units(struct dwarf_types *types)
 			return dwarf_object_error(types->object, error, "DWARF unit");
 		if (status != DW_DLV_OK)
 			continue;
-		err = index_unit(types, unit);
+		err = index_unit(types, unit, abbrev_offset);
 		if (err)
 			return err;
 	}

@@ -25,7 +25,7 @@ static struct error *read_raw(const struct elf_file *file, const struct elf_sect
 	if (section->size > limit)
 		return error_new(ERROR_LIMIT, "section %.64s has %" PRIu64 " bytes", section->name,
 				 section->size);
-	bytes = malloc(section->size + 1);
+	bytes = malloc(section->size ? section->size : 1);
 	if (!bytes)
 		return &error_nomem;
 	err = elf_file_read_at(file, section->offset, bytes, section->size);
@@ -107,7 +107,7 @@ struct error *elf_file_read_section(const struct elf_file *file, const struct el
 	if (size > limit)
 		return error_new(ERROR_LIMIT, "section %.64s inflates to %" PRIu64 " bytes",
 				 section->name, size);
-	bytes = malloc(size + 1);
+	bytes = malloc(size ? size : 1);
 	if (!bytes)
 		return &error_nomem;
 	if (!inflate_all(raw + header_size, section->size - header_size, bytes, size))

@@ -38,9 +38,7 @@ static const struct {
 	{ ABBREV_STRUCT,
 	  DW_TAG_structure_type,
 	  1,
-	  { { DW_AT_name, DW_FORM_string },
-	    { DW_AT_byte_size, DW_FORM_udata },
-	    { DW_AT_sibling, DW_FORM_ref4 } } },
+	  { { DW_AT_name, DW_FORM_string }, { DW_AT_byte_size, DW_FORM_udata } } },
 	{ ABBREV_MEMBER,
 	  DW_TAG_member,
 	  0,
@@ -126,19 +124,17 @@ static size_t put_die(struct dwarf_writer *w, enum abbrev abbrev, const char *na
 	return at;
 }
 
-static size_t put_type(struct dwarf_writer *w, const char *name, unsigned size, size_t *ret_sibling)
+static size_t put_type(struct dwarf_writer *w, const char *name, unsigned size)
 {
 	size_t at = put_die(w, ABBREV_STRUCT, name);
 
 	put_u8(w, size);
-	*ret_sibling = put_u32(w, 0);
 	return at;
 }
 
-static void end_type(struct dwarf_writer *w, size_t sibling)
+static void end_type(struct dwarf_writer *w)
 {
 	put_u8(w, 0);
-	store_u32le(w->info + sibling, (uint32_t)(w->info_size - w->unit));
 }
 
 static void put_member(struct dwarf_writer *w, const char *name, unsigned offset, size_t type)
@@ -152,7 +148,6 @@ static size_t begin_unit(struct dwarf_writer *w, unsigned version, const char *n
 {
 	size_t at = put_u32(w, 0);
 
-	w->unit = at;
 	put_u8(w, version);
 	put_u8(w, 0);
 	if (version == 5) {
@@ -186,13 +181,13 @@ static void put_variable(struct dwarf_writer *w, size_t type)
 
 static void put_runtime(struct dwarf_writer *w)
 {
-	size_t word, inner, alias, array, pointer, func, outer, sibling;
+	size_t word, inner, alias, array, pointer, func, outer;
 
 	word = put_die(w, ABBREV_BASE, "uint64");
 	put_u8(w, 8);
-	inner = put_type(w, "runtime.inner", 16, &sibling);
+	inner = put_type(w, "runtime.inner", 16);
 	put_member(w, "value", 8, word);
-	end_type(w, sibling);
+	end_type(w);
 	alias = put_die(w, ABBREV_TYPEDEF, "runtime.alias");
 	w->typedef_place = put_u32(w, inner);
 	array = put_u8(w, ABBREV_ARRAY);
@@ -200,12 +195,12 @@ static void put_runtime(struct dwarf_writer *w)
 	put_u32(w, inner);
 	pointer = put_u8(w, ABBREV_POINTER);
 	func = put_u8(w, ABBREV_FUNC);
-	outer = put_type(w, "runtime.outer", 112, &w->sibling_place);
+	outer = put_type(w, "runtime.outer", 112);
 	put_member(w, "in", 16, alias);
 	put_member(w, "arr", 32, array);
 	put_member(w, "ptr", 96, pointer);
 	put_member(w, "f", 104, func);
-	end_type(w, w->sibling_place);
+	end_type(w);
 	put_die(w, ABBREV_CONSTANT, "runtime.answer");
 	put_u8(w, -42 & 0x7f);
 	put_variable(w, outer);
@@ -213,13 +208,13 @@ static void put_runtime(struct dwarf_writer *w)
 
 void dwarf_writer_make(struct dwarf_writer *w, unsigned version)
 {
-	size_t unit, sibling;
+	size_t unit;
 
 	memset(w, 0, sizeof(*w));
 	put_abbrevs(w);
 	unit = begin_unit(w, version, "main");
-	put_type(w, "main.T", 8, &sibling);
-	end_type(w, sibling);
+	put_type(w, "main.T", 8);
+	end_type(w);
 	end_unit(w, unit);
 	unit = begin_unit(w, version, "runtime");
 	put_runtime(w);

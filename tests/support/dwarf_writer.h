@@ -17,10 +17,7 @@ struct dwarf_writer {
 	size_t abbrev_size;
 	uint8_t info[1024];
 	size_t info_size;
-	size_t unit; /* where the last unit begins */
-	/* In info, to be spoilt: what the typedef refers to, where a struct's sibling is said to
-	 * be. */
-	size_t typedef_place, sibling_place;
+	size_t typedef_place; /* in info: what the typedef refers to */
 };
 
 /* Version 4 or 5. */

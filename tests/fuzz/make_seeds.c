@@ -1,0 +1,127 @@
+/*
+ * Writes the seeds of the corpora: what tests build in code, as files. "make fuzz-seeds" runs it
+ * in tests/fuzz/corpus of the source tree; what fuzzing found lies beside them and stays.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "agent/binary/index.h"
+#include "proto/base/bytes.h"
+#include "tests/support/dwarf_writer.h"
+#include "tests/support/elf_writer.h"
+#include "tests/support/pclntab_writer.h"
+
+struct piece {
+	const void *bytes;
+	size_t size;
+};
+
+static void write_seed(const char *corpus, const char *name, const struct piece *pieces,
+		       size_t count)
+{
+	char path[256];
+	FILE *file;
+
+	mkdir(corpus, 0777);
+	snprintf(path, sizeof(path), "%s/%s", corpus, name);
+	file = fopen(path, "we");
+	for (size_t i = 0; file && i < count; i++)
+		fwrite(pieces[i].bytes, 1, pieces[i].size, file);
+	if (!file || fclose(file)) {
+		perror(path);
+		exit(1);
+	}
+}
+
+static void write_build_info(void)
+{
+	static const char modules[] = "0123456789abcdefpath\tx\nmod\tm\tv1\t\n"
+				      "build\tvcs.revision=9c\n0123456789abcdef";
+	uint8_t header[32] = "\xff Go buildinf:\x08\x02";
+	uint8_t old[128] = "\xff Go buildinf:\x08";
+
+	write_seed("build_info", "inline",
+		   (struct piece[]){ { header, 32 },
+				     { "\x08go1.27.4", 9 },
+				     { (uint8_t[]){ sizeof(modules) - 1 }, 1 },
+				     { modules, sizeof(modules) - 1 } },
+		   4);
+	store_u64le(old + 16, 32);
+	store_u64le(old + 24, 48);
+	store_u64le(old + 32, 64);
+	store_u64le(old + 40, 9);
+	store_u64le(old + 48, 73);
+	store_u64le(old + 56, 55);
+	memcpy(old + 64, "go1.15.15", 9);
+	memcpy(old + 73, "0123456789abcdefmod\tm\tv1\tx\nbuild\tvcs.t\n0123456789abcdef", 55);
+	write_seed("build_info", "pointers", &(struct piece){ old, sizeof(old) }, 1);
+}
+
+static void write_pclntabs(void)
+{
+	for (int form = 0; form < PCLNTAB_WRITER_FORMS; form++) {
+		struct pclntab_writer writer;
+		char name[16];
+		uint8_t tree_size;
+
+		pclntab_writer_make(form, &writer);
+		tree_size = (uint8_t)writer.tree_size;
+		snprintf(name, sizeof(name), "form-%d", form);
+		write_seed("pclntab", name,
+			   (struct piece[]){ { &tree_size, 1 },
+					     { writer.tree, writer.tree_size },
+					     { writer.bytes, writer.size } },
+			   3);
+	}
+}
+
+static void write_dwarf(void)
+{
+	for (unsigned version = 4; version <= 5; version++) {
+		static struct elf_writer elf;
+		struct dwarf_writer writer;
+		char name[16];
+		uint8_t abbrev_size[2];
+
+		dwarf_writer_make(&writer, version);
+		dwarf_writer_elf(&writer, &elf);
+		abbrev_size[0] = (uint8_t)writer.abbrev_size;
+		abbrev_size[1] = (uint8_t)(writer.abbrev_size >> 8);
+		snprintf(name, sizeof(name), "version-%u", version);
+		write_seed("dwarf", name,
+			   (struct piece[]){ { abbrev_size, 2 },
+					     { writer.abbrev, writer.abbrev_size },
+					     { writer.info, writer.info_size } },
+			   3);
+		write_seed("elf", name, &(struct piece){ elf.bytes, elf.size }, 1);
+	}
+}
+
+static void write_index(void)
+{
+	static const struct index_key key = { 1, 2, 3, 4, 5, "id", 2 };
+	uint8_t layout[] = "\x02\0\0\0struct x";
+	const struct bytes stored = { .data = layout, .size = sizeof(layout) };
+	struct bytes out;
+	struct error *err;
+
+	bytes_init(&out, INDEX_SIZE_MAX);
+	err = index_encode(&key, &stored, &out);
+	if (err) {
+		fprintf(stderr, "%s\n", error_message(err));
+		exit(1);
+	}
+	write_seed("index", "small", &(struct piece){ out.data, out.size }, 1);
+	bytes_fini(&out);
+}
+
+int main(void)
+{
+	write_build_info();
+	write_pclntabs();
+	write_dwarf();
+	write_index();
+	return 0;
+}
