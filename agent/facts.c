@@ -34,20 +34,9 @@ static struct error *check_leader(const struct procfs *procfs, pid_t pid)
 
 struct error *facts_read(const struct procfs *procfs, pid_t pid, struct process **ret)
 {
-	uint64_t start_ticks;
 	struct error *err = check_leader(procfs, pid);
-	struct error *stat_err;
 
-	if (err)
-		return err;
-	err = process_read(procfs, pid, ret);
-	if (!err || error_code(err) != ERROR_NO_PROCESS)
-		return err;
-	stat_err = process_start_ticks(procfs, pid, &start_ticks);
-	if (!stat_err)
-		return error_recode(err, ERROR_GONE);
-	error_free(stat_err);
-	return err;
+	return err ? err : process_read(procfs, pid, ret);
 }
 
 static struct error *copy_ids(const uint32_t *ids, uint32_t count, uint32_t **ret,

@@ -12,7 +12,7 @@
 struct process;
 struct procfs;
 
-/* As process_read, but one that has ended and was not collected yet is ERROR_GONE. */
+/* As process_read, but ERROR_NO_PROCESS for a thread that does not lead its process, too. */
 must_check struct error *facts_read(const struct procfs *procfs, pid_t pid, struct process **ret);
 
 /* Both from memory of malloc; the caller frees them with their free_unpacked. */

@@ -345,6 +345,11 @@ static struct error *collect(struct scan *scan)
 		scan->keeper->outcome.pause_us += pause_us;
 		if (!err)
 			return NULL;
+		/* the target took everything with it */
+		if (error_code(err) == ERROR_GONE) {
+			error_free(err);
+			return NULL;
+		}
 	}
 	return error_context(err, "collect the snapshot");
 }

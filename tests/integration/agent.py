@@ -266,10 +266,19 @@ def _():
     with Agent() as agent:
         zombie = subprocess.Popen(["true"])
         eventually(lambda: procfs.status(zombie.pid)["State"][0] == "Z", "it does not end")
-        check_failure(agent.client.ask("look_process", pid=zombie.pid), "PROCESS_EXITED")
-        check_failure(agent.scan(zombie.pid), "PROCESS_EXITED")
+        check_failure(agent.client.ask("look_process", pid=zombie.pid), "NO_SUCH_PROCESS", "zombie")
+        check_failure(agent.scan(zombie.pid), "NO_SUCH_PROCESS", "zombie")
         zombie.wait()
         check_failure(agent.client.ask("look_process", pid=zombie.pid), "NO_SUCH_PROCESS")
+
+
+@suite.test("a scan that would take more than max_scan_memory is out_of_memory")
+def _():
+    with Agent("min_stop_interval = 0\nmax_scan_memory = 10000\n") as agent, \
+            Fixture([build_fixture("demo", GO)]) as target, unharmed(target.pid):
+        check_failure(agent.scan(target.pid), "OUT_OF_MEMORY")
+        agent.check_idle()
+        check("scan" in agent.scan(target.pid, depth="DEPTH_CENSUS"), "no census")
 
 
 # ---- the floor ----
