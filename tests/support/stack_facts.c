@@ -24,6 +24,8 @@
 #include "tests/support/live_target.h"
 #include "tests/support/live_threads.h"
 
+enum { STOPS_MAX = 100000 };
+
 struct tracer {
 	struct root_sink sink; /* first: what callbacks get */
 	struct memory *memory;
@@ -159,7 +161,7 @@ static struct error *print_goroutine(struct stack_walker *walker,
 
 	if (err)
 		return err;
-	printf("%s\n{\"id\":%" PRIu64 ",\"status\":\"%s\",\"reason\":\"%s\",\"system\":%s,"
+	printf("%s{\"id\":%" PRIu64 ",\"status\":\"%s\",\"reason\":\"%s\",\"system\":%s,"
 	       "\"trust\":%d,\"conservative_frames\":%" PRIu32 ",\"in_use\":%" PRIu64
 	       ",\"unsettled\":%s,\"on_registers\":%s,\"on_system_stack\":%s,\"frames\":[",
 	       index ? "," : "", g->id, goroutine_status_name(g->status), reason ? reason : "",
@@ -257,14 +259,16 @@ static void let_run(unsigned round)
 	nanosleep(&pause, NULL);
 }
 
+/* *ret_done: it took the steps, or was asked for none. */
 static struct error *run_steps(const struct live_target *target, struct live_threads *threads,
-			       unsigned steps)
+			       unsigned steps, bool *ret_done)
 {
 	uint32_t runner;
 	bool in_runtime;
 	struct error *err = run_stopped(target, threads, &runner, &in_runtime);
 
 	/* The loops of the user's are not worth many steps. */
+	*ret_done = !steps || in_runtime;
 	if (!in_runtime)
 		steps = 0;
 	for (unsigned i = 0; !err && i < steps; i++) {
@@ -284,14 +288,16 @@ static struct error *run(pid_t pid, unsigned count, unsigned steps)
 
 	if (err)
 		return err;
-	for (unsigned i = 0; !err && i < count; i++) {
+	for (unsigned i = 0; !err && count && i < STOPS_MAX; i++) {
 		struct live_threads threads;
+		bool done = false;
 
 		err = live_threads_stop(pid, &threads);
 		if (err)
 			break;
-		err = run_steps(&target, &threads, steps);
+		err = run_steps(&target, &threads, steps, &done);
 		live_threads_fini(&threads);
+		count -= done;
 		let_run(i);
 	}
 	live_target_fini(&target);
