@@ -102,16 +102,15 @@ static struct error *chunk_data(struct walk *w, taddr addr, taddr *ret)
 	const struct layout *l = w->layout;
 	uint64_t index = (addr - (uint64_t)l->const_arena_base.value) / w->chunk_bytes;
 	uint64_t l2_count = UINT64_C(1) << l->const_palloc_chunks_l2_bits.value;
-	taddr row;
-	struct error *err;
+	taddr rows = l->global_mheap.addr + l->mheap_page_chunks.offset, row = 0;
+	struct error *err = NULL;
 
-	if (index / l2_count >= l->mheap_page_chunks.size / 8)
-		return error_new(ERROR_CORRUPT_TARGET, "chunk 0x%" PRIx64 " is out of range", addr);
-	err = memory_u64(w->memory,
-			 l->global_mheap.addr + l->mheap_page_chunks.offset + index / l2_count * 8,
-			 &row);
+	if (index / l2_count < l->mheap_page_chunks.size / 8)
+		err = memory_u64(w->memory, rows + index / l2_count * 8, &row);
 	if (err)
 		return err;
+	if (!row)
+		return error_new(ERROR_CORRUPT_TARGET, "chunk 0x%" PRIx64 " has no bitmaps", addr);
 	*ret = row + index % l2_count * l->palloc_data.size;
 	return NULL;
 }

@@ -230,7 +230,8 @@ taddr fake_heap_page(uint32_t page)
 void fake_runtime_set(struct fake_runtime *runtime, taddr addr, struct layout_field field,
 		      uint64_t value)
 {
-	fake_memory_store(runtime->memory, addr + field.offset, field.size, value);
+	fake_memory_store(runtime->memory, addr + field.offset, field.size < 8 ? field.size : 8,
+			  value);
 }
 
 /* Bits of up to 128 slots, in room of their own. */

@@ -65,7 +65,7 @@ struct fake_span {
 /* Adds a span and returns its mspan's address. */
 taddr fake_runtime_span(struct fake_runtime *runtime, const struct fake_span *span);
 
-/* Changes a field of a structure afterwards. */
+/* Changes a field of a structure, or its first word. */
 void fake_runtime_set(struct fake_runtime *runtime, taddr addr, struct layout_field field,
 		      uint64_t value);
 
