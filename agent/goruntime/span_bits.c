@@ -99,10 +99,14 @@ static bool marks_matter(const struct bits_reading *r, const struct span *span)
 					       span->free_index_for_scan < span->free_index);
 }
 
+/*
+ * Of a full span, too, unless freeIndexForScan says as much: it stays behind where the last slots
+ * were passed over, not handed out (mbitmap.go, nextFreeIndex).
+ */
 static bool alloc_bits_matter(const struct span *span)
 {
 	return span->state == SPAN_IN_USE && span->sweep != SPAN_SWEEPING &&
-	       span->free_index < span->elem_count;
+	       span->free_index_for_scan < span->elem_count;
 }
 
 static struct error *gather_alloc_bits(struct bits_reading *r, struct gather_item *items)
