@@ -22,11 +22,11 @@ def tool(*arguments, status=0):
 
 
 @contextlib.contextmanager
-def busy(version, wrapper=(), launcher=()):
+def busy(version, wrapper=(), launcher=(), **build):
     """The program with its plan; checked at the end to have gone on well. A wrapper starts it as
-    its child, a launcher becomes it."""
+    its child, a launcher becomes it; other keywords are gobuild.build's."""
     need_root()
-    with Fixture([*launcher, build_fixture("busy", version)], wrapper=wrapper) as target:
+    with Fixture([*launcher, build_fixture("busy", version, **build)], wrapper=wrapper) as target:
         target.plan = tool("plan", target.pid)
         yield target
         check_alive(target)

@@ -1,0 +1,222 @@
+#include "tests/support/assertions.h"
+
+#include <linux/capability.h>
+
+#include "agent/target/fork_safety.h"
+#include "agent/target/process.h"
+#include "agent/target/procfs.h"
+#include "tests/support/tree.h"
+
+static struct tree tree;
+static struct procfs procfs;
+static struct process process;
+static struct fork_safety_policy policy;
+
+static const uint64_t mib = 1 << 20;
+
+/* A machine with room for everything, and a process of 100 MiB on it. */
+static int set_up(void **state)
+{
+	(void)state;
+	tree_init(&tree);
+	procfs.proc = tree.root;
+	tree_write(&tree, "meminfo", "MemTotal:  1000 kB\nMemAvailable:  1048576 kB\n");
+	tree_write(&tree, "loadavg", "0.20 0.18 0.12 1/80 11206\n");
+	tree_write(&tree, "sys/vm/overcommit_memory", "0\n");
+	tree_write(&tree, "self/status", "CapEff:\t0000000000080000\nSeccomp:\t0\n");
+	policy = (struct fork_safety_policy){ 0 };
+	process = (struct process){
+		.procfs = &procfs,
+		.pid = 812,
+		.tid = 812,
+		.uid = 1000,
+		.thread_count = 10,
+		.rss_bytes = 120 * mib,
+		.rss_anon_bytes = 100 * mib,
+		.nproc_limit = UINT64_MAX,
+		.cgroup = { .headroom_bytes = CGROUP_NONE,
+			    .pids_current = CGROUP_NONE,
+			    .pids_max = CGROUP_NONE },
+	};
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	tree_fini(&tree);
+	return 0;
+}
+
+static void assert_unsafe(const char *word)
+{
+	struct fork_safety verdict;
+
+	assert_success(fork_safety_judge(&process, &policy, &verdict));
+	assert_false(verdict.safe);
+	assert_false(verdict.preferred);
+	if (!strstr(verdict.reason, word))
+		fail_msg("\"%s\" does not speak of %s", verdict.reason, word);
+}
+
+static void assert_safe(void)
+{
+	struct fork_safety verdict;
+
+	assert_success(fork_safety_judge(&process, &policy, &verdict));
+	if (!verdict.safe)
+		fail_msg("%s", verdict.reason);
+	assert_string_equal(verdict.reason, "");
+}
+
+static void an_ordinary_process_is_safe(void **state)
+{
+	struct fork_safety verdict;
+
+	(void)state;
+	assert_success(fork_safety_judge(&process, &policy, &verdict));
+	assert_true(verdict.safe && verdict.preferred);
+	assert_string_equal(verdict.reason, "");
+	assert_int_equal(verdict.writable_bytes, 100 * mib);
+	assert_int_equal(verdict.huge_page_bytes, 0);
+	assert_true(verdict.fork_pause_us < verdict.stop_pause_us);
+}
+
+static void filters_need_somebody_to_lift_or_to_vouch_for_them(void **state)
+{
+	(void)state;
+	process.seccomp_mode = 2;
+	assert_unsafe("seccomp");
+	tree_write(&tree, "self/status", "CapEff:\t0000000000280000\nSeccomp:\t0\n");
+	assert_safe();
+	tree_write(&tree, "self/status", "CapEff:\t0000000000280000\nSeccomp:\t2\n");
+	assert_unsafe("seccomp");
+	policy.filters_allow_clone = true;
+	assert_safe();
+	process.seccomp_mode = 1;
+	assert_unsafe("strict mode");
+}
+
+static void writable_pages_must_fit_into_the_group(void **state)
+{
+	(void)state;
+	process.cgroup.headroom_bytes = 100 * mib;
+	assert_safe();
+	process.cgroup.headroom_bytes = 100 * mib - 1;
+	assert_unsafe("control group");
+	process.cgroup.oom_group = true;
+	assert_unsafe("whole group");
+}
+
+static void writable_pages_must_fit_into_the_machine(void **state)
+{
+	(void)state;
+	tree_write(&tree, "meminfo", "MemAvailable:  102400 kB\n");
+	assert_safe();
+	tree_write(&tree, "meminfo", "MemAvailable:  102399 kB\n");
+	assert_unsafe("machine");
+}
+
+static void strict_overcommit_is_unsafe(void **state)
+{
+	(void)state;
+	tree_write(&tree, "sys/vm/overcommit_memory", "1\n");
+	assert_safe();
+	tree_write(&tree, "sys/vm/overcommit_memory", "2\n");
+	assert_unsafe("overcommit");
+}
+
+static void threads_must_be_left_to_the_group(void **state)
+{
+	(void)state;
+	process.cgroup.pids_max = 1000;
+	process.cgroup.pids_current = 900;
+	assert_safe();
+	process.cgroup.pids_current = 901;
+	assert_unsafe("pids.max");
+	process.cgroup.pids_max = 40;
+	process.cgroup.pids_current = 24;
+	assert_safe();
+	process.cgroup.pids_current = 25;
+	assert_unsafe("pids.max");
+	process.cgroup.pids_current = 41;
+	assert_unsafe("pids.max");
+}
+
+static void threads_must_be_left_to_the_user(void **state)
+{
+	(void)state;
+	tree_write(&tree, "7/status", "Uid:\t1000\t0\t0\t0\nThreads:\t60\n");
+	tree_write(&tree, "8/status", "Uid:\t1001\t1000\t0\t0\nThreads:\t60\n");
+	tree_write(&tree, "loadavg", "0.20 0.18 0.12 1/120 11206\n");
+	process.nproc_limit = 100;
+	assert_safe();
+	process.nproc_limit = 70;
+	assert_unsafe("RLIMIT_NPROC");
+	process.uid = 0;
+	assert_safe();
+	process.uid = 1000;
+	process.cap_permitted = UINT64_C(1) << CAP_SYS_RESOURCE;
+	assert_safe();
+}
+
+static void a_child_that_would_be_pid_1_is_unsafe(void **state)
+{
+	(void)state;
+	process.foreign_child_namespace = true;
+	assert_unsafe("pid namespace");
+}
+
+static void huge_pages_are_weighed(void **state)
+{
+	struct fork_safety verdict;
+
+	(void)state;
+	tree_write(&tree, "812/task/812/smaps_rollup",
+		   "00400000-7fff r--p 00000000 00:00 0 [rollup]\nAnonHugePages:  92160 kB\n");
+	assert_success(fork_safety_judge(&process, &policy, &verdict));
+	assert_int_equal(verdict.huge_page_bytes, 90 * mib);
+	assert_true(verdict.safe);
+	assert_false(verdict.preferred);
+	assert_non_null(strstr(verdict.reason, "90 MiB of huge pages"));
+
+	/* not worth a stop that takes long */
+	process.rss_anon_bytes = 1000 * mib;
+	tree_write(&tree, "812/task/812/smaps_rollup", "AnonHugePages:  921600 kB\n");
+	assert_success(fork_safety_judge(&process, &policy, &verdict));
+	assert_true(verdict.safe && verdict.preferred);
+	assert_string_equal(verdict.reason, "");
+}
+
+static void the_first_reason_is_told(void **state)
+{
+	(void)state;
+	process.foreign_child_namespace = true;
+	process.seccomp_mode = 2;
+	assert_unsafe("seccomp");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(an_ordinary_process_is_safe, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(filters_need_somebody_to_lift_or_to_vouch_for_them,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(writable_pages_must_fit_into_the_group, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(writable_pages_must_fit_into_the_machine, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(strict_overcommit_is_unsafe, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(threads_must_be_left_to_the_group, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(threads_must_be_left_to_the_user, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_child_that_would_be_pid_1_is_unsafe, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(huge_pages_are_weighed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_first_reason_is_told, set_up, tear_down),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
