@@ -379,25 +379,3 @@ struct error *build_info_read(const struct elf_file *file, struct build_info **r
 		return err;
 	return build_info_parse(bytes, size, &reader, ret);
 }
-
-/* Where " X:" (to go1.25) or "-X:" (since go1.26) begins, NULL if nowhere. */
-static const char *find_experiments(const char *version)
-{
-	const char *mark = strstr(version, " X:");
-
-	return mark ? mark : strstr(version, "-X:");
-}
-
-const char *build_info_experiments(const char *version)
-{
-	const char *mark = find_experiments(version);
-
-	return mark ? mark + strlen(" X:") : "";
-}
-
-size_t build_info_release_length(const char *version)
-{
-	const char *mark = find_experiments(version);
-
-	return mark ? (size_t)(mark - version) : strlen(version);
-}

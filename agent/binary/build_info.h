@@ -55,11 +55,4 @@ must_check struct error *build_info_new(struct build_info **ret);
 void build_info_free(struct build_info *info);
 DEFINE_FREEP(build_info, build_info_free)
 
-/*
- * "nogreenteagc" of "go1.26.11-X:nogreenteagc" or "go1.25.12 X:greenteagc", "" if there are none;
- * and how long the text in front of them is.
- */
-const char *build_info_experiments(const char *version);
-size_t build_info_release_length(const char *version);
-
 #endif

@@ -427,15 +427,6 @@ taddr elf_file_entry(const struct elf_file *file)
 	return file->entry;
 }
 
-uint64_t elf_file_load_bias(const struct elf_file *file, taddr first_mapped)
-{
-	const uint64_t page = 4096;
-
-	if (!file->pie || !file->segment_count)
-		return 0;
-	return first_mapped - file->segments[0].addr / page * page;
-}
-
 const uint8_t *elf_file_build_id(const struct elf_file *file, size_t *ret_size)
 {
 	*ret_size = file->build_id_size;
@@ -450,9 +441,4 @@ const char *elf_file_go_build_id(const struct elf_file *file)
 bool elf_file_has_dwarf(const struct elf_file *file)
 {
 	return elf_file_find_debug(file, ".debug_info") != NULL;
-}
-
-bool elf_file_has_symbols(const struct elf_file *file)
-{
-	return find_prefixed(file, "", ".symtab") != NULL;
 }

@@ -89,12 +89,6 @@ must_check struct error *elf_file_read_pointer(const struct elf_file *file, tadd
 bool elf_file_is_pie(const struct elf_file *file);
 taddr elf_file_entry(const struct elf_file *file);
 
-/*
- * What run-time addresses have over link-time ones, from where the first segment was mapped: Go's
- * own linker gives that segment of a PIE an address that is not 0.
- */
-uint64_t elf_file_load_bias(const struct elf_file *file, taddr first_mapped);
-
 /* The GNU build id, 0 bytes if there is none (Go makes one since 1.24). */
 const uint8_t *elf_file_build_id(const struct elf_file *file, size_t *ret_size);
 
@@ -102,6 +96,5 @@ const uint8_t *elf_file_build_id(const struct elf_file *file, size_t *ret_size);
 const char *elf_file_go_build_id(const struct elf_file *file);
 
 bool elf_file_has_dwarf(const struct elf_file *file);
-bool elf_file_has_symbols(const struct elf_file *file);
 
 #endif

@@ -1,20 +1,18 @@
 #include "tests/support/live_target.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "agent/binary/dwarf_types.h"
 #include "agent/binary/elf_file.h"
 #include "agent/goruntime/layout.h"
 
-enum { PATH_MAX_SIZE = 64 };
+enum { PATH_MAX_SIZE = 64, AUXV_MAX = 128 };
 
 struct proc_memory {
 	struct memory memory;
@@ -69,32 +67,21 @@ static struct error *open_memory(pid_t pid, struct memory **ret)
 	return NULL;
 }
 
-/* Where the kernel mapped the beginning of the executable. */
-static struct error *first_mapping(pid_t pid, int exe_fd, taddr *ret)
+/* By the entry point that the kernel told the program in its auxiliary vector. */
+static struct error *read_load_bias(pid_t pid, const struct elf_file *elf, uint64_t *ret)
 {
-	char path[PATH_MAX_SIZE], line[4096];
-	struct stat st;
-	FILE *maps;
-	bool found = false;
+	uint64_t auxv[AUXV_MAX];
+	int fd scoped(closep) = -1;
+	struct error *err = open_proc(pid, "auxv", &fd);
+	ssize_t size = err ? 0 : read(fd, auxv, sizeof(auxv));
 
-	if (fstat(exe_fd, &st))
-		return error_system(errno, "executable");
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	maps = fopen(path, "re");
-	if (!maps)
-		return error_system(errno, "%s", path);
-	while (!found && fgets(line, sizeof(line), maps)) {
-		unsigned major, minor;
-		uint64_t start, offset, inode;
-
-		if (sscanf(line, "%" SCNx64 "-%*x %*s %" SCNx64 " %x:%x %" SCNu64, &start, &offset,
-			   &major, &minor, &inode) != 5)
+	for (ssize_t i = 0; (i + 2) * (ssize_t)sizeof(*auxv) <= size; i += 2) {
+		if (auxv[i] != AT_ENTRY)
 			continue;
-		found = !offset && inode == st.st_ino && makedev(major, minor) == st.st_dev;
-		*ret = start;
+		*ret = auxv[i + 1] - elf_file_entry(elf);
+		return NULL;
 	}
-	fclose(maps);
-	return found ? NULL : error_new(ERROR_FORMAT, "%s: the executable is not mapped", path);
+	return err ? err : error_new(ERROR_GONE, "no auxiliary vector");
 }
 
 static struct error *read_layout(const struct elf_file *elf, struct layout **ret)
@@ -110,7 +97,6 @@ static struct error *read_layout(const struct elf_file *elf, struct layout **ret
 struct error *live_target_init(pid_t pid, struct live_target *ret)
 {
 	struct live_target target = { .exe_fd = -1 };
-	taddr first = 0;
 	struct error *err = open_proc(pid, "exe", &target.exe_fd);
 
 	if (!err)
@@ -118,14 +104,13 @@ struct error *live_target_init(pid_t pid, struct live_target *ret)
 	if (!err)
 		err = read_layout(target.elf, &target.layout);
 	if (!err)
-		err = first_mapping(pid, target.exe_fd, &first);
+		err = read_load_bias(pid, target.elf, &target.load_bias);
 	if (!err)
 		err = open_memory(pid, &target.memory);
 	if (err) {
 		live_target_fini(&target);
 		return err;
 	}
-	target.load_bias = elf_file_load_bias(target.elf, first);
 	layout_relocate(target.layout, target.load_bias);
 	*ret = target;
 	return NULL;

@@ -224,26 +224,6 @@ static void without_its_section_the_writable_segment_is_searched(void **state)
 	assert_null(info);
 }
 
-static void experiments_are_told_from_the_release(void **state)
-{
-	static const struct {
-		const char *version, *experiments;
-		size_t length;
-	} cases[] = {
-		{ "go1.26.11-X:nogreenteagc", "nogreenteagc", 9 },
-		{ "go1.25.12 X:greenteagc,synctest", "greenteagc,synctest", 9 },
-		{ "go1.15.15", "", 9 },
-		{ "devel go1.28-abc Mon", "", 20 },
-		{ "", "", 0 },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_string_equal(build_info_experiments(cases[i].version), cases[i].experiments);
-		assert_int_equal(build_info_release_length(cases[i].version), cases[i].length);
-	}
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -255,7 +235,6 @@ int main(void)
 		cmocka_unit_test(pointers_out_of_the_file_are_refused),
 		cmocka_unit_test(modules_in_bss_are_none),
 		cmocka_unit_test(without_its_section_the_writable_segment_is_searched),
-		cmocka_unit_test(experiments_are_told_from_the_release),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -72,7 +72,6 @@ static void sections_and_segments_are_listed(void **state)
 	assert_true(elf_file_segment(file, 1)->writable);
 	assert_null(elf_file_find_section(file, ".bss"));
 	assert_false(elf_file_has_dwarf(file));
-	assert_false(elf_file_has_symbols(file));
 	elf_file_free(file);
 }
 
@@ -120,22 +119,6 @@ static void addresses_are_read_as_the_loader_would_map_them(void **state)
 	assert_error(elf_file_read_addr(file, DATA_ADDR, bytes, DATA_MEMORY + 1), ERROR_FAULT);
 	assert_error(elf_file_read_addr(file, DATA_ADDR - 1, bytes, 1), ERROR_FAULT);
 	assert_error(elf_file_read_addr(file, UINT64_MAX, bytes, 2), ERROR_FAULT);
-	elf_file_free(file);
-}
-
-static void the_load_bias_counts_from_the_first_segments_page(void **state)
-{
-	static struct elf_writer writer;
-	struct elf_file *file;
-
-	(void)state;
-	write_sample(&writer, ET_DYN);
-	file = open_written(&writer);
-	assert_int_equal(elf_file_load_bias(file, 0x555555954000), 0x555555554000);
-	elf_file_free(file);
-	write_sample(&writer, ET_EXEC);
-	file = open_written(&writer);
-	assert_int_equal(elf_file_load_bias(file, 0x400000), 0);
 	elf_file_free(file);
 }
 
@@ -396,7 +379,6 @@ int main(void)
 		cmocka_unit_test(sections_are_found_behind_the_prefix_of_pie),
 		cmocka_unit_test(both_build_ids_are_read),
 		cmocka_unit_test(addresses_are_read_as_the_loader_would_map_them),
-		cmocka_unit_test(the_load_bias_counts_from_the_first_segments_page),
 		cmocka_unit_test(relocations_give_pointers_their_values),
 		cmocka_unit_test(compressed_sections_are_inflated_in_both_forms),
 		cmocka_unit_test(compressed_sections_that_lie_are_refused),
