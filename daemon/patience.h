@@ -5,6 +5,7 @@
 #ifndef DAEMON_PATIENCE_H
 #define DAEMON_PATIENCE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "proto/base/error.h"
@@ -13,6 +14,11 @@ struct patience {
 	uint64_t deadline_us; /* as clock_now_us counts */
 	int client;           /* a socket whose other side may leave, or -1 */
 	int stop;             /* becomes readable when waiting is to end, or -1 */
+	/*
+	 * Whether a client that sends no more has left: it may only have finished sending. NULL: it
+	 * has.
+	 */
+	bool (*has_left)(int client);
 };
 
 /*

@@ -7,6 +7,7 @@
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -201,13 +202,40 @@ static struct error *peer_of_unix(int socket, struct peer *ret)
 	return NULL;
 }
 
+static struct error *family_of(int socket, int *ret)
+{
+	socklen_t size = sizeof(*ret);
+
+	if (getsockopt(socket, SOL_SOCKET, SO_DOMAIN, ret, &size) < 0)
+		return error_recode(error_system(errno, "the client cannot be told"),
+				    ERROR_FORBIDDEN);
+	return NULL;
+}
+
 struct error *peer_of_socket(int socket, struct peer *ret)
 {
 	int family = 0;
-	socklen_t size = sizeof(family);
+	struct error *err = family_of(socket, &family);
 
-	if (getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &family, &size) < 0)
-		return error_recode(error_system(errno, "the client cannot be told"),
-				    ERROR_FORBIDDEN);
+	if (err)
+		return err;
 	return family == AF_UNIX ? peer_of_unix(socket, ret) : peer_of_tcp(socket, ret);
+}
+
+bool peer_has_left(int socket)
+{
+	struct pollfd hung_up = { .fd = socket };
+	struct peer peer;
+	int family = 0;
+	struct error *err = family_of(socket, &family);
+	bool left = err;
+
+	if (!err && family == AF_UNIX) { /* the kernel remembers who it was */
+		left = poll(&hung_up, 1, 0) > 0;
+	} else if (!err) {
+		err = peer_of_tcp(socket, &peer);
+		left = err;
+	}
+	error_free(err);
+	return left;
 }

@@ -21,4 +21,8 @@ struct peer {
 /* ERROR_FORBIDDEN, with the reason, if the kernel does not name one owner. */
 must_check struct error *peer_of_socket(int socket, struct peer *ret);
 
+/* Whether a client from which nothing more can come has closed its socket, or only its sending
+ * half. */
+bool peer_has_left(int socket);
+
 #endif

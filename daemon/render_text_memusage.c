@@ -8,7 +8,7 @@
 
 #include "daemon/render_text_common.h"
 
-enum { ALARM_PERCENT = 90, NS_PER_SECOND = 1000000000, COLUMN_ROWS = 17, COLUMN_NOTES = 50 };
+enum { ALARM_PERCENT = 90, NS_PER_SECOND = 1000000000, COLUMN_ROWS = 16, COLUMN_NOTES = 48 };
 
 /* What a page is made from. */
 struct page {

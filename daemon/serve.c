@@ -41,6 +41,7 @@ static struct error *read_request(struct exchange *exchange)
 	exchange->patience = (struct patience){
 		.deadline_us = clock_now_us() + exchange->params.timeout_us,
 		.client = exchange->client,
+		.has_left = peer_has_left,
 		.stop = exchange->server->stop,
 	};
 	return negotiate(exchange->route->formats, exchange->params.format, exchange->accept,

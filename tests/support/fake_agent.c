@@ -9,10 +9,11 @@
  *   4250 + N      a process whose scan fails with failure code N
  *   4290          a process whose scan waits until it is cancelled
  *   4291          a process whose scan makes the agent die
- *   4292          a process whose scan takes 300 ms
+ *   4292          a process whose scan takes a second
  *   4293          a process whose overview lacks every optional field
  */
 #include <getopt.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,11 +32,26 @@ enum {
 	PID_DIES = 4291,
 	PID_SLOW = 4292,
 	PID_BARE = 4293,
+	SLOW_MS = 1000,
 };
 
 static int connection;
 /* The scan that waits, of which there is one at a time. */
 static uint32_t waiting_id;
+/* The scan that takes its time, also one; its id is 0 while there is none. */
+static struct {
+	uint32_t id;
+	Goheapd__Scan scan;
+	int64_t due_ms;
+} slow;
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
 
 static void send_answer(Goheapd__Answer *answer, uint32_t id)
 {
@@ -222,7 +238,6 @@ static void send_scan(uint32_t id, const Goheapd__Scan *scan)
 static void answer_scan(const Goheapd__Request *request)
 {
 	const Goheapd__Scan *scan = request->scan;
-	const struct timespec nap = { .tv_nsec = 300000000 };
 
 	fprintf(stderr, "fake: scan pid=%u mode=%d depth=%d pause=%lu uid=%u path=%.*s\n",
 		scan->pid, scan->mode, scan->depth, (unsigned long)scan->max_pause_us,
@@ -234,9 +249,11 @@ static void answer_scan(const Goheapd__Request *request)
 		waiting_id = request->id;
 	} else if (scan->pid == PID_DIES) {
 		raise(SIGKILL);
+	} else if (scan->pid == PID_SLOW) {
+		slow.id = request->id;
+		slow.scan = *scan; /* of whose bytes nothing is used */
+		slow.due_ms = now_ms() + SLOW_MS;
 	} else {
-		if (scan->pid == PID_SLOW)
-			nanosleep(&nap, NULL);
 		send_scan(request->id, scan);
 	}
 }
@@ -276,6 +293,23 @@ static void answer(const Goheapd__Request *request)
 	}
 }
 
+/* Waits for a request, and meanwhile ends the slow scan in time. */
+static void wait_for_request(void)
+{
+	struct pollfd readable = { .fd = connection, .events = POLLIN };
+
+	while (slow.id) {
+		int64_t left_ms = slow.due_ms - now_ms();
+
+		if (left_ms > 0 && poll(&readable, 1, (int)left_ms) > 0)
+			return;
+		if (left_ms <= 0) {
+			send_scan(slow.id, &slow.scan);
+			slow.id = 0;
+		}
+	}
+}
+
 static void serve(void)
 {
 	struct frame_reader reader;
@@ -284,8 +318,10 @@ static void serve(void)
 	for (;;) {
 		struct frame frame = { 0 };
 		enum frame_state state;
-		struct error *err = frame_read(&reader, &frame, &state);
+		struct error *err;
 
+		wait_for_request();
+		err = frame_read(&reader, &frame, &state);
 		if (err || state == FRAME_END)
 			break;
 		answer((const Goheapd__Request *)frame.message);

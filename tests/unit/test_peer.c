@@ -151,6 +151,7 @@ static void a_client_that_has_closed_is_refused(void **state)
 	close(pair.client);
 	pair.client = -1;
 	assert_error(peer_of_socket(pair.server, &peer), ERROR_FORBIDDEN);
+	assert_true(peer_has_left(pair.server));
 	close_pair(&pair);
 }
 
@@ -163,6 +164,7 @@ static void a_client_that_has_only_finished_sending_is_known(void **state)
 	connect_pair(&pair, &address);
 	assert_int_equal(shutdown(pair.client, SHUT_WR), 0);
 	check_is_us(pair.server, false);
+	assert_false(peer_has_left(pair.server));
 	close_pair(&pair);
 }
 
@@ -240,8 +242,11 @@ static void a_client_on_a_unix_socket_is_known_with_its_group(void **state)
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
 	check_is_us(ends[0], true);
-	close(ends[0]);
+	assert_int_equal(shutdown(ends[1], SHUT_WR), 0);
+	assert_false(peer_has_left(ends[0]));
 	close(ends[1]);
+	assert_true(peer_has_left(ends[0]));
+	close(ends[0]);
 }
 
 static void what_is_no_connection_is_refused(void **state)
