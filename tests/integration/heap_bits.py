@@ -1,11 +1,9 @@
 #!/usr/bin/env python3
 """Spans, slots and pointer bits as read from real Go programs, against what these know."""
 
-import json
-import subprocess
-
 import gobuild
 import harness
+from heapfacts import heap_facts
 from tap import Suite, check, check_equal, check_within, note
 
 # What the runtime allocates between its own count and ours: at most a thread's m and stack.
@@ -16,30 +14,6 @@ VARIANTS = gobuild.VARIANTS + [
 ]
 
 suite = Suite()
-
-
-class HeapFacts:
-    """The tool that reads a process with the code under test."""
-
-    def __init__(self, pid):
-        self.process = subprocess.Popen([harness.program("tests/support/heap_facts"), str(pid)],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.totals = self.read_line()
-
-    def read_line(self):
-        line = self.process.stdout.readline()
-        check(line, "heap_facts ended")
-        return json.loads(line)
-
-    def mask(self, addr, words):
-        self.process.stdin.write(f"mask {addr} {words}\n".encode())
-        self.process.stdin.flush()
-        return self.read_line()
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.stdout.close()
-        self.process.wait()
 
 
 def bits(text):
@@ -91,7 +65,7 @@ def check_pages(totals, hello, version):
 
 def check_masks(facts, entries):
     for entry in entries:
-        answer = facts.mask(entry["addr"], entry["words"] * entry["count"])
+        answer = facts.ask("mask", entry["addr"], entry["words"] * entry["count"])
         check(answer["allocated"], f"{entry['name']}: not allocated")
         wrong = bits(answer["mask"]) ^ expected_mask(entry)
         check(not wrong, f"{entry['name']} ({answer['elem_size']} bytes): first wrong word "
@@ -104,15 +78,12 @@ def check_variant(version, experiment):
     binary = harness.build_fixture("heapbits", version, experiment)
     fixture = harness.Fixture([binary])
     try:
-        facts = HeapFacts(fixture.pid)
-        try:
+        with heap_facts(fixture.pid) as facts:
             check_totals(facts.totals, fixture.hello)
             check_pages(facts.totals, fixture.hello, version)
             check_masks(facts, fixture.hello["objects"])
             if experiment == "arenas":
                 check(facts.totals["quarantined_bytes"] > 0, "no freed arena was seen")
-        finally:
-            facts.close()
     finally:
         fixture.close()
 

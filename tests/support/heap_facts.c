@@ -3,6 +3,7 @@
  * JSON. First the totals; then an answer for each line on standard input:
  *
  *   mask ADDR WORDS   the pointer mask of so many words from ADDR on
+ *   size BYTES        how many slots of that size are allocated, present and conservative
  *   roots             the words of special records, queues and tiny blocks, and the objects with
  *                     finalizers
  */
@@ -28,6 +29,7 @@ struct facts {
 	struct heap_bits *bits;
 	struct page_alloc *pages;
 	struct special_table *specials;
+	uint32_t gcphase;
 };
 
 static void print_totals(const struct facts *facts)
@@ -43,6 +45,7 @@ static void print_totals(const struct facts *facts)
 	       t->allocated_objects, t->allocated_bytes, t->alloc_count_sum, t->in_use_pages,
 	       t->runtime_in_use_pages, t->manual_pages, t->skipped_spans, t->unswept_spans,
 	       t->sweeping_spans, t->quarantined_bytes);
+	printf(", \"gcphase\": %" PRIu32, facts->gcphase);
 	printf(", \"kept_pages\": %" PRIu64 ", \"released_pages\": %" PRIu64
 	       ", \"cached_pages\": %" PRIu64 ", \"spanless_pages\": %" PRIu64
 	       ", \"managed_pages\": %" PRIu64 ", \"contradictions\": %" PRIu64 "}\n",
@@ -104,6 +107,28 @@ static struct error *print_mask(struct facts *facts, taddr addr, uint64_t word_c
 	return NULL;
 }
 
+static void print_size(const struct facts *facts, uint64_t elem_size)
+{
+	uint64_t allocated = 0, present = 0, conservative = 0, sweeping = 0;
+
+	for (uint32_t i = 0; i < span_table_count(facts->spans); i++) {
+		const struct span *span = span_table_at(facts->spans, i);
+
+		if (span->elem_size != elem_size)
+			continue;
+		sweeping += span->sweep == SPAN_SWEEPING ? span->elem_count : 0;
+		for (uint32_t slot = 0; slot < span->elem_count; slot++) {
+			allocated += span_slot_allocated(facts->spans, span, slot);
+			present += span_slot_present(facts->spans, span, slot);
+			conservative += span_slot_conservative(facts->spans, span, slot);
+		}
+	}
+	printf("{\"allocated\": %" PRIu64 ", \"present\": %" PRIu64 ", \"conservative\": %" PRIu64
+	       ", \"sweeping\": %" PRIu64 "}\n",
+	       allocated, present, conservative, sweeping);
+	fflush(stdout);
+}
+
 /* A root_sink that prints. */
 static struct error *print_root(struct root_sink *sink, const struct root *root)
 {
@@ -139,8 +164,12 @@ static struct error *print_roots(const struct facts *facts)
 
 static struct error *answer_line(struct facts *facts, const char *line)
 {
-	uint64_t addr, word_count;
+	uint64_t addr, word_count, size;
 
+	if (sscanf(line, "size %" SCNu64, &size) == 1) {
+		print_size(facts, size);
+		return NULL;
+	}
 	if (!strcmp(line, "roots\n"))
 		return print_roots(facts);
 	if (sscanf(line, "mask %" SCNu64 " %" SCNu64, &addr, &word_count) == 2)
@@ -162,6 +191,9 @@ static struct error *run(pid_t pid, struct facts *facts)
 {
 	struct error *err = live_target_init(pid, &facts->target);
 
+	if (!err)
+		err = memory_u32(facts->target.memory, facts->target.layout->global_gcphase.addr,
+				 &facts->gcphase);
 	if (!err)
 		err = span_table_read(facts->target.memory, facts->target.layout, &facts->spans);
 	if (!err)
