@@ -89,7 +89,7 @@ const struct goroutine *goroutine_table_at(const struct goroutine_table *table, 
 /* The Ms, which goroutines' m name. */
 const struct machine_table *goroutine_table_machines(const struct goroutine_table *table);
 
-/* The runtime's word for a status, or "status N". Static. */
+/* The runtime's word for a status, or a phrase that says it is not known. Static. */
 const char *goroutine_status_name(uint32_t status);
 
 /* Text of runtime.waitReasonStrings, owned by the table; NULL if unknown. */

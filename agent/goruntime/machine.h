@@ -16,7 +16,7 @@ struct layout;
 struct pc_cache;
 struct stopped_thread;
 
-enum { MACHINES_MAX = 1 << 20 };
+enum { MACHINES_MAX = 1 << 16 };
 
 struct stack_bounds {
 	taddr lo, hi;

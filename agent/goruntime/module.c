@@ -82,8 +82,11 @@ static struct error *cover_slice(const struct moduledata *data, struct layout_fi
 	if (!field.size)
 		return NULL;
 	pointer = load_u64le(data->bytes + field.offset);
-	if (!checked_mul(load_u64le(data->bytes + field.offset + 8), elem_size, &size) ||
-	    !checked_add(pointer, size, &slice_end) || pointer < start)
+	size = load_u64le(data->bytes + field.offset + 8);
+	if (!size)
+		return NULL;
+	if (!checked_mul(size, elem_size, &size) || !checked_add(pointer, size, &slice_end) ||
+	    pointer < start)
 		return error_new(ERROR_CORRUPT_TARGET, "a part of the pclntab lies at 0x%" PRIx64,
 				 pointer);
 	if (slice_end > *end)
