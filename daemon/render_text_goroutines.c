@@ -1,6 +1,6 @@
 /*
  * Goroutines in the form of Go's own traceback, which people and tools read: a heading with the
- * state, then two lines for each frame.
+ * state, then two lines for each frame. The JSON form has every frame.
  */
 #include <inttypes.h>
 
@@ -51,9 +51,33 @@ static void append_place(struct text *text, bool has_file, ProtobufCBinaryData f
 	text_string(text, "\n");
 }
 
+/*
+ * Go's tracebacks leave out what the runtime does for itself, and show what of it a program calls:
+ * names with a capital letter (runtime/traceback.go, showfuncinfo).
+ */
+static bool is_runtime_internal(const Goheapd__Frame *frame)
+{
+	static const char prefix[] = "runtime.";
+	const size_t size = sizeof(prefix) - 1;
+	ProtobufCBinaryData name = frame->function;
+
+	return name.len > size && memcmp(name.data, prefix, size) == 0 &&
+	       (name.data[size] < 'A' || name.data[size] > 'Z');
+}
+
+/* A goroutine of the runtime's own has nothing else: it is shown whole. */
+static bool shows_runtime(const Goheapd__Goroutine *g)
+{
+	for (size_t i = 0; i < g->n_frames; i++) {
+		if (!is_runtime_internal(g->frames[i]))
+			return g->system;
+	}
+	return true;
+}
+
 static void append_creator(struct text *text, const Goheapd__Goroutine *g)
 {
-	if (!g->has_created_by)
+	if (!g->has_created_by || g->id == 1) /* the runtime's start made that one */
 		return;
 	text_string(text, "created by ");
 	text_escaped(text, g->created_by, NAME_MAX_CHARS);
@@ -64,16 +88,22 @@ static void append_creator(struct text *text, const Goheapd__Goroutine *g)
 		     g->created_by_line);
 }
 
+static void append_frame(struct text *text, const Goheapd__Frame *frame)
+{
+	text_escaped(text, frame->function, NAME_MAX_CHARS);
+	text_string(text, "(...)\n");
+	append_place(text, frame->has_file, frame->file, frame->has_line, frame->line);
+}
+
 static void append_goroutine(struct text *text, const Goheapd__Goroutine *g, uint64_t now_ns)
 {
+	bool whole = shows_runtime(g);
+
 	text_string(text, "\n");
 	append_state(text, g, now_ns);
 	for (size_t i = 0; i < g->n_frames; i++) {
-		const Goheapd__Frame *frame = g->frames[i];
-
-		text_escaped(text, frame->function, NAME_MAX_CHARS);
-		text_string(text, "(...)\n");
-		append_place(text, frame->has_file, frame->file, frame->has_line, frame->line);
+		if (whole || !is_runtime_internal(g->frames[i]))
+			append_frame(text, g->frames[i]);
 	}
 	if (g->has_error) {
 		text_string(text, "...the stack could not be walked further: ");

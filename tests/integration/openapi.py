@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+"""proto/openapi.yaml against the daemon, in both directions: each path, parameter and field that it
+names is served, and nothing else is."""
+
+import copy
+import datetime
+import pathlib
+import re
+import tempfile
+
+from harness import Daemon, Fixture, build_fixture, need_root, program
+from tap import Suite, check, check_equal
+
+try:
+    import yaml
+except ImportError:
+    yaml = None
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+PID, MINE, BARE, FAILURES = 4242, 4244, 4293, 4250
+
+# A value that each parameter takes, and one that it does not.
+VALUES = {"format": ("text", "xml"), "mode": ("stop", "x"), "depth": ("census", "x"),
+          "max_age": ("5", "3601"), "max_pause": ("0.5", "0"), "timeout": ("30", "601"),
+          "start": ("2026-01-27T22:18:11.12Z", "x"), "dead": ("1", "2")}
+
+suite = Suite()
+daemon = None
+document = None
+
+
+# ---- a validator for the part of JSON Schema that the document uses ----
+
+KNOWN = {"type", "nullable", "enum", "minimum", "maximum", "exclusiveMinimum", "pattern", "format",
+         "minLength", "default", "description", "properties", "required", "additionalProperties",
+         "items", "$ref"}
+TYPES = {"object": dict, "array": list, "string": str, "boolean": bool}
+
+
+def resolve(schema):
+    while "$ref" in schema:
+        target = document
+        for part in schema["$ref"].removeprefix("#/").split("/"):
+            target = target[part]
+        schema = target
+    return schema
+
+
+def has_type(value, name):
+    if name == "integer":
+        return isinstance(value, int) and not isinstance(value, bool)
+    if name == "number":
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, TYPES[name])
+
+
+def validate_object(value, schema, where):
+    properties = schema.get("properties", {})
+    for key in schema.get("required", []):
+        check(key in value, f"{where}.{key} is missing")
+    for key, item in value.items():
+        if key in properties:
+            validate(item, properties[key], f"{where}.{key}")
+        else:
+            other = schema.get("additionalProperties", True)
+            check(other is not False, f"{where}.{key} is not in the document")
+            if isinstance(other, dict):
+                validate(item, other, f"{where}.{key}")
+
+
+def validate_string(value, schema, where):
+    if "pattern" in schema:
+        check(re.search(schema["pattern"], value), f"{where}: {value!r}")
+    if schema.get("format") == "date-time":
+        check(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z", value),
+              f"{where}: {value!r}")
+        datetime.datetime.fromisoformat(value[:19])
+
+
+def validate(value, schema, where):
+    schema = resolve(schema)
+    check(set(schema) <= KNOWN, f"{where}: this test does not know {set(schema) - KNOWN}")
+    if value is None:
+        check(schema.get("nullable"), f"{where} is null")
+        return
+    check(has_type(value, schema["type"]), f"{where} is {value!r}, not {schema['type']}")
+    if "enum" in schema:
+        check(value in schema["enum"], f"{where} is {value!r}")
+    if "minimum" in schema:
+        check(value >= schema["minimum"], f"{where} is {value!r}")
+    if schema["type"] == "object":
+        validate_object(value, schema, where)
+    elif schema["type"] == "array":
+        for index, item in enumerate(value):
+            validate(item, schema["items"], f"{where}[{index}]")
+    elif schema["type"] == "string":
+        validate_string(value, schema, where)
+
+
+# ---- what the document says ----
+
+def operations():
+    """Each path with its operation and its query parameters by name."""
+    for path, item in document["paths"].items():
+        operation = item["get"]
+        check_equal(set(item) - {"parameters"}, {"get"}, f"methods of {path}")
+        parameters = [resolve(p) for p in
+                      item.get("parameters", []) + operation.get("parameters", [])]
+        yield path, operation, {p["name"]: p for p in parameters if p["in"] == "query"}
+
+
+def fill(path, pid=PID, name="mine"):
+    return path.replace("{pid}", str(pid)).replace("{name}", name)
+
+
+def schema_of(operation, content_type="application/json", status="200"):
+    return resolve(operation["responses"][status])["content"][content_type]["schema"]
+
+
+def required_everywhere(schema, where, seen=()):
+    """Every property of an object is required: a field that is not known is null, not absent."""
+    schema = resolve(schema)
+    if id(schema) in seen:
+        return
+    seen = (*seen, id(schema))
+    properties = schema.get("properties", {})
+    optional = set(properties) - set(schema.get("required", []))
+    check(optional <= {"pids"}, f"{where}: {optional} may be absent")
+    for key, value in properties.items():
+        required_everywhere(value, f"{where}.{key}", seen)
+    if "items" in schema:
+        required_everywhere(schema["items"], f"{where}[]", seen)
+
+
+# ---- tests ----
+
+@suite.test("each path is served, and for comm as for pid")
+def _():
+    for path, operation, _ in operations():
+        answer = daemon.get(fill(path))
+        check_equal(answer.status, 200, path)
+        kind = answer.headers["Content-Type"].partition(";")[0]
+        check(kind in resolve(operation["responses"]["200"])["content"], f"{path}: {kind}")
+        if "{pid}" in path:
+            check(path.replace("/pid/{pid}", "/comm/{name}") in document["paths"], path)
+
+
+@suite.test("no route is missing in the document")
+def _():
+    source = (TOP / "daemon/route.c").read_text()
+    table = source[source.index("routes[]"):source.index("{ 0 }")]
+    served = {"/" + re.sub(r"\*", "{pid}", path)
+              for path in re.findall(r'METHODS_READ,\s*"([^"]*)"', table)}
+    documented = {path for path in document["paths"] if not path.startswith("/comm")}
+    check_equal(served, documented, "paths")
+
+
+@suite.test("each parameter takes its values and no others")
+def _():
+    for path, _, parameters in operations():
+        for name, parameter in parameters.items():
+            good, bad = VALUES[name]
+            enum = parameter["schema"].get("enum")
+            check(not enum or good in map(str, enum), f"{name}={good}")
+            for separator in "?", "/":
+                for value, status in (good, 200), (bad, 400):
+                    answer = daemon.get(f"{fill(path)}{separator}{name}={value}")
+                    check_equal(answer.status, status, f"{path}{separator}{name}={value}: "
+                                f"{answer.text()[:200]}")
+
+
+@suite.test("values of enumerations and bounds are the daemon's")
+def _():
+    path = f"/pid/{PID}/goroutines"
+    parameters = dict((p, q) for p, _, q in operations())["/pid/{pid}/goroutines"]
+    for name, parameter in parameters.items():
+        schema = parameter["schema"]
+        for value in schema.get("enum", []):
+            check_equal(daemon.get(f"{path}?{name}={value}").status, 200, f"{name}={value}")
+        if "maximum" in schema:
+            top = schema["maximum"]
+            check_equal(daemon.get(f"{path}?{name}={top}").status, 200, f"{name}={top}")
+            check_equal(daemon.get(f"{path}?{name}={top + 1}").status, 400, f"{name}={top + 1}")
+            lowest = 400 if schema.get("exclusiveMinimum") else 200
+            check_equal(daemon.get(f"{path}?{name}=0").status, lowest, f"{name}=0")
+
+
+@suite.test("a path refuses the parameters that others take")
+def _():
+    for path, _, parameters in operations():
+        for name, (good, _) in VALUES.items():
+            if name not in parameters:
+                answer = daemon.get(f"{fill(path)}?{name}={good}")
+                check_equal((answer.status, answer.error_code()), (400, "bad_request"),
+                            f"{path}?{name}")
+
+
+@suite.test("answers have the fields that the document gives them")
+def _():
+    for path, operation, _ in operations():
+        if "application/json" not in resolve(operation["responses"]["200"])["content"]:
+            continue
+        schema = schema_of(operation)
+        required_everywhere(schema, path)
+        for pid in PID, MINE, BARE:
+            validate(daemon.get(fill(path, pid)).json(), schema, path)
+        if "depth" in dict((p, q) for p, _, q in operations())[path]:
+            validate(daemon.get(f"{fill(path)}?depth=census&max_age=9").json(), schema, path)
+
+
+@suite.test("fields that are left out are noticed")
+def _():
+    operation = document["paths"]["/pid/{pid}/memusage"]["get"]
+    answer = daemon.get(f"/pid/{PID}/memusage").json()
+    for spoil in (lambda a: a.pop("labels"), lambda a: a["scan"].pop("id"),
+                  lambda a: a.update(more=1), lambda a: a["memory"].update(bytes=-1),
+                  lambda a: a["scan"]["trust"].update(goroutines=None)):
+        spoilt = copy.deepcopy(answer)
+        spoil(spoilt)
+        try:
+            validate(spoilt, schema_of(operation), "spoilt")
+        except AssertionError:
+            continue
+        raise AssertionError("a spoilt answer is valid")
+
+
+@suite.test("errors have the form and the codes that the document gives them")
+def _():
+    schema = document["components"]["schemas"]["Error"]
+    codes = set()
+    for path in ([f"/pid/{FAILURES + number}/memusage" for number in range(21)] +
+                 ["/nowhere", "/comm/checkout", "/pid/4000", "/pids?x=1"]):
+        answer = daemon.get(path)
+        validate(answer.json(), schema, path)
+        codes.add(answer.error_code())
+    refused = daemon.request("POST", "/pids")
+    validate(refused.json(), schema, "POST")
+    codes.add(refused.error_code())
+    listed = set(resolve(schema)["properties"]["error"]["properties"]["code"]["enum"])
+    check_equal(codes, listed, "codes")
+    description = document["components"]["responses"]["Error"]["description"]
+    for code in listed:
+        check(code in description, f"{code} is not explained")
+
+
+@suite.test("a real program's answers have them too")
+def _():
+    need_root()
+    path = build_fixture("demo", "1.26")
+    with Daemon() as real, Fixture([path]) as target:
+        for documented, operation, parameters in operations():
+            if "{pid}" not in documented:
+                continue
+            query = "?max_pause=10" if "max_pause" in parameters else ""
+            answer = real.get(fill(documented, target.pid) + query)
+            check_equal(answer.status, 200, f"{documented}: {answer.text()[:300]}")
+            validate(answer.json(), schema_of(operation), documented)
+        validate(real.get("/pids").json(), schema_of(document["paths"]["/pids"]["get"]), "/pids")
+
+
+if yaml is None:
+    print("1..0 # SKIP python3-yaml is not installed")
+else:
+    document = yaml.safe_load((TOP / "proto/openapi.yaml").read_text())
+    with tempfile.TemporaryDirectory(prefix="goheapd-openapi-") as folder:
+        config = pathlib.Path(folder, "goheapd.conf")
+        config.write_text("min_stop_interval = 0\n")
+        with Daemon("--agent", program("tests/support/fake_agent"), "--config",
+                    config) as daemon:
+            suite.run()
