@@ -117,11 +117,28 @@ static void write_index(void)
 	bytes_fini(&out);
 }
 
+static void write_heap(void)
+{
+	/* the forms of fuzz_heap.c as they are, and one change that does not matter */
+	for (uint8_t form = 0; form < 4; form++) {
+		const uint8_t change[] = { form, 0xff, 0x20, 0, 0 };
+		char name[16];
+
+		snprintf(name, sizeof(name), "form-%u", form);
+		write_seed("heap", name, &(struct piece){ change, sizeof(change) }, 1);
+	}
+	/* 3 bits, these five times, then the last two of them 300 times */
+	write_seed("gc_program", "repeats",
+		   &(struct piece){ (uint8_t[]){ 0, 4, 3, 5, 0x83, 5, 0x80, 2, 0xac, 2, 0 }, 11 },
+		   1);
+}
+
 int main(void)
 {
 	write_build_info();
 	write_pclntabs();
 	write_dwarf();
 	write_index();
+	write_heap();
 	return 0;
 }
