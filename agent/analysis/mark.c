@@ -281,38 +281,45 @@ static struct error *run_phase(struct mark *mark, const struct root_set *roots,
 	return err;
 }
 
-static void note_edges(struct mark *mark)
+/* A walk over all spans, by several threads. */
+struct span_walk {
+	struct mark *mark;
+	void (*visit)(struct span_walk *walk, uint32_t span);
+	_Atomic uint64_t next_span;
+	_Atomic uint64_t objects, bytes; /* of count_live */
+};
+
+static struct error *walk_spans(void *arg, unsigned i)
 {
-	const struct span_table *spans = mark->graph->spans;
+	struct span_walk *walk = arg;
+	uint64_t start, end;
 
-	for (uint32_t i = 0; i < span_table_count(spans); i++) {
-		const struct graph_row *row = &mark->graph->rows[i];
-		const struct span *span = span_table_at(spans, i);
-
-		for (uint32_t slot = 0; row->edges && slot < span->elem_count; slot++) {
-			uint32_t object = span->first_object + slot;
-
-			if (row->ends[slot] != row->ends[slot + 1])
-				mark->states[object] = STATE_HAS_EDGES;
-		}
-	}
+	(void)i;
+	while (
+	    next_piece(&walk->next_span, span_table_count(walk->mark->graph->spans), &start, &end))
+		for (; start < end; start++)
+			walk->visit(walk, (uint32_t)start);
+	return NULL;
 }
 
-/* Live objects so far. */
-static void count_live(const struct mark *mark, uint64_t *ret_objects, uint64_t *ret_bytes)
+static void note_edges(struct span_walk *walk, uint32_t i)
 {
-	const struct span_table *spans = mark->graph->spans;
-	uint64_t objects = 0, bytes = 0;
+	const struct span *span = span_table_at(walk->mark->graph->spans, i);
+	const struct graph_row *row = &walk->mark->graph->rows[i];
+	object_state *states = walk->mark->states + span->first_object;
 
-	for (uint32_t i = 0; i < span_table_count(spans); i++) {
-		const struct span *span = span_table_at(spans, i);
-		struct mark_counts counts = mark_count(mark, span->first_object, span->elem_count);
+	for (uint32_t slot = 0; row->edges && slot < span->elem_count; slot++)
+		if (row->ends[slot] != row->ends[slot + 1])
+			atomic_store_explicit(&states[slot], STATE_HAS_EDGES, memory_order_relaxed);
+}
 
-		objects += counts.live;
-		bytes += counts.live * span->elem_size;
-	}
-	*ret_objects = objects;
-	*ret_bytes = bytes;
+static void count_live(struct span_walk *walk, uint32_t i)
+{
+	const struct span *span = span_table_at(walk->mark->graph->spans, i);
+	uint64_t live = mark_count(walk->mark, span->first_object, span->elem_count).live;
+
+	atomic_fetch_add_explicit(&walk->objects, live, memory_order_relaxed);
+	atomic_fetch_add_explicit(&walk->bytes, live * span->elem_size, memory_order_relaxed);
 }
 
 static void note_finalizable(struct mark *mark, const struct special_table *specials)
@@ -347,18 +354,45 @@ static void count_garbage(struct mark *mark)
 	    spans->allocated_bytes - totals->live_bytes - totals->finalizable_bytes;
 }
 
+/* Marks from the roots of one phase and counts what is live then. */
+static struct error *run_counted(struct mark *mark, const struct root_set *roots,
+				 const struct special_table *specials, enum phase phase,
+				 unsigned thread_count, uint64_t *ret_bytes)
+{
+	struct span_walk count = { .mark = mark, .visit = count_live };
+	struct error *err = run_phase(mark, roots, specials, phase, thread_count);
+
+	if (!err)
+		err = workers_run(thread_count, walk_spans, &count);
+	mark->totals.live_objects = count.objects;
+	*ret_bytes = count.bytes;
+	return err;
+}
+
+static bool has_roots(const struct root_set *roots, enum phase phase)
+{
+	for (uint64_t i = 0; i < root_set_count(roots); i++)
+		if (phase_of(root_set_at(roots, i)->kind) == phase)
+			return true;
+	return false;
+}
+
 static struct error *run_phases(struct mark *mark, const struct root_set *roots,
 				const struct special_table *specials, unsigned thread_count)
 {
+	struct span_walk edges = { .mark = mark, .visit = note_edges };
 	uint64_t live_bytes[PHASE_COUNT];
+	struct error *err = workers_run(thread_count, walk_spans, &edges);
 
-	for (enum phase phase = PHASE_EXACT; phase < PHASE_COUNT; phase++) {
-		struct error *err = run_phase(mark, roots, specials, phase, thread_count);
-
-		if (err)
-			return err;
-		count_live(mark, &mark->totals.live_objects, &live_bytes[phase]);
+	for (enum phase phase = PHASE_EXACT; !err && phase < PHASE_COUNT; phase++) {
+		if (phase == PHASE_EXACT || has_roots(roots, phase))
+			err = run_counted(mark, roots, specials, phase, thread_count,
+					  &live_bytes[phase]);
+		else
+			live_bytes[phase] = live_bytes[phase - 1];
 	}
+	if (err)
+		return err;
 	mark->totals.live_bytes = live_bytes[PHASE_SYSTEM_STACK];
 	mark->totals.conservative_only_bytes = mark->totals.live_bytes - live_bytes[PHASE_EXACT];
 	mark->totals.system_stack_only_bytes =
@@ -390,7 +424,6 @@ struct error *mark_run(const struct graph *graph, const struct root_set *roots,
 	err = make_states(mark);
 	if (err)
 		return error_context(err, "mark states");
-	note_edges(mark);
 	err = run_phases(mark, roots, specials, workers_clamp(thread_count));
 	if (err)
 		return error_context(err, "marking");
