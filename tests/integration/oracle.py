@@ -2,8 +2,8 @@
 """Go's own collector as the judge: what a scan finds alive right after a collection must be what the
 runtime says is allocated, and objects made unreachable afterwards must be found as garbage.
 
-The fixture allocates nothing between reading the runtime's figures and the scan. What the runtime
-itself may allocate or free in the background meanwhile is BOUND_OBJECTS at most.
+The fixture allocates nothing between reading the runtime's figures and the scan. The runtime itself
+may: for a new thread, or by keeping some dead unique values for a cycle. BOUND_OBJECTS allows for it.
 """
 
 import shutil
@@ -14,7 +14,7 @@ from procfs import unharmed
 from tap import Skip, Suite, check, check_equal, check_within, note
 
 BOUND_OBJECTS = 16
-BOUND_BYTES = 4096
+BOUND_BYTES = 16 << 10
 GARBAGE_OBJECTS = 12345
 GARBAGE_BYTES = 64  # main.Garbage, its own size class in every version
 FINALIZABLE_OBJECTS = 321
@@ -53,7 +53,7 @@ def check_unreachable(target):
                 "growth of garbage objects")
     check_equal(after["garbage_bytes"] - before["garbage_bytes"], GARBAGE_OBJECTS * GARBAGE_BYTES,
                 "growth of garbage bytes")
-    check_equal(after["live_objects"], before["live_objects"], "live objects")
+    check_within(after["live_objects"], before["live_objects"], BOUND_OBJECTS, "live objects")
     target.command(f"finalizable {FINALIZABLE_OBJECTS}")
     last = daemon.scan(target.pid)["heap"]
     check_equal(last["finalizable_objects"], FINALIZABLE_OBJECTS, "finalizable objects")
