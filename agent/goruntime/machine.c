@@ -155,10 +155,9 @@ static struct error *note_words(const struct reader *reader, struct machine *mac
  * Looks at the functions on g0, from the innermost to where the goroutine's stack was left: one
  * of them may be copying a stack. They run on a system stack always.
  */
-static struct error *note_system_frames(const struct reader *reader, struct machine *machine)
+static struct error *note_system_frames(const struct reader *reader, struct machine *machine,
+					taddr pc, taddr sp)
 {
-	taddr pc = machine->interrupted.pc, sp = machine->interrupted.sp;
-
 	for (unsigned i = 0; i < SYSTEM_FRAMES_MAX; i++) {
 		struct pc_facts *facts;
 		struct error *err = pc_cache_find(reader->cache, pc, &facts);
@@ -207,9 +206,13 @@ static struct error *note_state(const struct reader *reader, struct machine *mac
 
 	if (!err)
 		err = note_switch(reader, machine);
-	if (!err && machine->interrupted.stack == MACHINE_STACK_G0)
-		err = note_system_frames(reader, machine);
-	return err;
+	if (err || machine->interrupted.stack != MACHINE_STACK_G0 ||
+	    stack_bounds_hold(machine->user_stack, machine->vdso_sp))
+		return err; /* on g0 for the vDSO alone, it moves nothing */
+	if (stack_bounds_hold(machine->g0_stack, machine->vdso_sp))
+		return note_system_frames(reader, machine, machine->vdso_pc, machine->vdso_sp);
+	return note_system_frames(reader, machine, machine->interrupted.pc,
+				  machine->interrupted.sp);
 }
 
 /* What cannot be told of a thread, because its stack makes no sense, counts as the worst case. */

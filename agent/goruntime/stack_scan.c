@@ -126,9 +126,18 @@ static struct error *masked_view(struct stack_scan_state *scan, enum root_kind k
 	return err;
 }
 
+/* Words at the end without pointers need not even exist: maps of assembly are generous. */
+static uint32_t trim(const uint8_t *mask, uint32_t word_count)
+{
+	while (word_count && !(mask[(word_count - 1) / 8] >> (word_count - 1) % 8 & 1))
+		word_count--;
+	return word_count;
+}
+
 struct error *stack_scan_masked(struct stack_scan_state *scan, enum root_kind kind, taddr addr,
 				const uint8_t *mask, uint32_t word_count)
 {
+	word_count = trim(mask, word_count);
 	for (uint32_t done = 0; done < word_count;) {
 		uint32_t part =
 		    word_count - done < STACK_VIEW_MAX / 8 ? word_count - done : STACK_VIEW_MAX / 8;

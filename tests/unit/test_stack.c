@@ -94,6 +94,14 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* For a second case within a test. */
+static struct fixture *renew(void **state)
+{
+	teardown(state);
+	setup(state);
+	return *state;
+}
+
 /* pc of a return address in a function. */
 static uint64_t in(enum function function)
 {
@@ -232,11 +240,9 @@ static void stack_objects_live_while_something_points_to_them(void **state)
 
 	assert_int_equal(scan(f).trust, STACK_EXACT);
 	assert_int_equal(f->sink.count, 0);
-	teardown(state);
 
 	/* The local points into the first object, whose pointer leads to the second. */
-	setup(state);
-	f = *state;
+	f = renew(state);
 	g = add_g(f, HOUSE, WORDS(words));
 	sp = fake_program_stack(&f->program, g) - sizeof(words);
 	words[0] = sp + 15;
@@ -473,8 +479,7 @@ static void broken_stacks_are_taken_whole(void **state)
 		assert_int_equal(result.conservative_frames, 0);
 		assert_int_equal(fake_sink_count(&f->sink, ROOT_STACK_CONSERVATIVE, DEAD), 1);
 		assert_int_equal(fake_sink_count(&f->sink, ROOT_STACK_CONSERVATIVE, LIVE), 2);
-		teardown(state);
-		setup(state);
+		renew(state);
 	}
 }
 
@@ -519,11 +524,10 @@ static void a_defer_chain_without_end_is_given_up(void **state)
 	f->sink.limit = 64; /* of the record's own address there are more */
 	assert_error(stack_roots(f->walker, 0, &f->sink.sink, &(struct stack_scan){ 0 }),
 		     ERROR_OUT_OF_MEMORY);
-	teardown(state);
 
 	/* Within the stack's own words the same chain comes to an end by itself. */
-	setup(state);
-	f = *state;
+	f = renew(state);
+	l = &f->program.layout;
 	g = add_g(f, HOLD, WORDS(words));
 	record = fake_program_stack(&f->program, g) - 512;
 	set_g(f, g, l->g_defer, record);
@@ -598,7 +602,6 @@ static void the_arguments_of_a_reflected_call_are_mapped_by_its_closure(void **s
 static void system_stacks_are_taken_from_sp_up(void **state)
 {
 	struct fixture *f = *state;
-	const struct layout *l = &f->program.layout;
 	const uint64_t words[] = { LIVE, DEAD, LIVE, 0, in(GOEXIT), 0 };
 	taddr g = add_g(f, HOLD, WORDS(words));
 	const struct machine *machine;
@@ -608,10 +611,8 @@ static void system_stacks_are_taken_from_sp_up(void **state)
 	open_walker(f);
 	machine = goroutine_table_machines(f->goroutines)->machines;
 	top = machine->g0_stack.hi;
-	teardown(state);
 
-	setup(state);
-	f = *state;
+	f = renew(state);
 	g = add_g(f, HOLD, WORDS(words));
 	run_thread(f, g, in(RUNTIME), top - 16);
 	fake_memory_store(f->program.memory, top - 24, 8, DEAD);
@@ -622,15 +623,13 @@ static void system_stacks_are_taken_from_sp_up(void **state)
 	assert_int_equal(fake_sink_count(&f->sink, ROOT_SYSTEM_STACK, REGISTER), 1);
 	assert_int_equal(f->sink.count, 2);
 	assert_int_equal(f->sink.roots[0].goroutine, ROOT_NO_GOROUTINE);
-	teardown(state);
 
 	/* An M without a P has nothing that could matter. */
-	setup(state);
-	f = *state;
+	f = renew(state);
 	g = add_g(f, HOLD, WORDS(words));
 	run_thread(f, g, in(RUNTIME), top - 16);
 	fake_memory_store(f->program.memory, top - 8, 8, OTHER);
-	set_g(f, f->program.last_m, l->m_p, 0);
+	set_g(f, f->program.last_m, f->program.layout.m_p, 0);
 	open_walker(f);
 	assert_success(stack_system_roots(f->walker, &f->sink.sink));
 	assert_int_equal(f->sink.count, 0);
