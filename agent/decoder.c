@@ -28,6 +28,13 @@ struct error *decoder_tell_agent(struct decoder *decoder, const Goheapd__Decoder
 	return frame_send(decoder->agent, &frame_decoder_event, &event->base, NULL, 0);
 }
 
+struct error *decoder_tell_result(struct decoder *decoder, const Goheapd__DecoderEvent *event)
+{
+	struct error *err = decoder_tell_agent(decoder, event);
+
+	return err && error_code(err) == ERROR_LIMIT ? error_recode(err, ERROR_OUT_OF_MEMORY) : err;
+}
+
 static struct error *tell_failure(struct decoder *decoder, const struct error *err)
 {
 	Goheapd__DecoderEvent event = GOHEAPD__DECODER_EVENT__INIT;

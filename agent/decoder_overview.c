@@ -121,7 +121,7 @@ static struct error *send_result(struct decoder *decoder, Goheapd__OverviewResul
 
 	event.body_case = GOHEAPD__DECODER_EVENT__BODY_OVERVIEW;
 	event.overview = result;
-	return decoder_tell_agent(decoder, &event);
+	return decoder_tell_result(decoder, &event);
 }
 
 struct error *decoder_overview(struct decoder *decoder)

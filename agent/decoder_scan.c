@@ -189,7 +189,7 @@ static struct error *send_result(struct decoder *decoder, Goheapd__ScanResult *r
 
 	event.body_case = GOHEAPD__DECODER_EVENT__BODY_SCAN;
 	event.scan = result;
-	return decoder_tell_agent(decoder, &event);
+	return decoder_tell_result(decoder, &event);
 }
 
 static struct error *decode(struct decoder *decoder, const Goheapd__DecodeScan *task,

@@ -29,4 +29,8 @@ must_check struct error *decoder_next_order(struct decoder *decoder, struct fram
 must_check struct error *decoder_tell_agent(struct decoder *decoder,
 					    const Goheapd__DecoderEvent *event);
 
+/* The same for a result, which may be too large to travel: ERROR_OUT_OF_MEMORY. */
+must_check struct error *decoder_tell_result(struct decoder *decoder,
+					     const Goheapd__DecoderEvent *event);
+
 #endif

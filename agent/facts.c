@@ -39,6 +39,21 @@ struct error *facts_read(const struct procfs *procfs, pid_t pid, struct process 
 	return err ? err : process_read(procfs, pid, ret);
 }
 
+bool facts_is_snapshot(const struct process *process)
+{
+	struct procfs_stat stat;
+	struct error *err;
+
+	if (!process->tracer_pid)
+		return false;
+	err = procfs_stat(process->procfs, process->pid, process->pid, &stat);
+	if (err) {
+		error_free(err);
+		return false;
+	}
+	return !stat.exit_signal && (stat.flags & PROCFS_FLAG_FORKNOEXEC);
+}
+
 static struct error *copy_ids(const uint32_t *ids, uint32_t count, uint32_t **ret,
 			      size_t *ret_count)
 {

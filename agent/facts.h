@@ -4,6 +4,7 @@
 #ifndef AGENT_FACTS_H
 #define AGENT_FACTS_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "proto/base/error.h"
@@ -14,6 +15,12 @@ struct procfs;
 
 /* As process_read, but ERROR_NO_PROCESS for a thread that does not lead its process, too. */
 must_check struct error *facts_read(const struct procfs *procfs, pid_t pid, struct process **ret);
+
+/*
+ * Whether it is a snapshot, whoever took it: traced, never ran a program, and will not signal its
+ * parent at its end. A Go program makes no such child.
+ */
+bool facts_is_snapshot(const struct process *process);
 
 /* Both from memory of malloc; the caller frees them with their free_unpacked. */
 must_check struct error *facts_process(const struct process *process, Goheapd__Process **ret);

@@ -1,6 +1,7 @@
 #include "agent/keeper.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 
 #include "agent/child.h"
@@ -75,11 +76,22 @@ static struct error *run(struct keeper *keeper)
 	return report(keeper, err);
 }
 
+/* Its end is the agent's affair: a terminal or a service manager must not take it away. */
+static void ignore_signals(void)
+{
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+}
+
 int keeper_main(void)
 {
 	struct keeper keeper = { .agent = CHILD_AGENT_SOCKET, .decoder = CHILD_PEER_SOCKET };
 	struct error *err;
 
+	ignore_signals();
 	/* what it touches stays in memory; refused without the right to, which is no reason to fail
 	 */
 	mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);

@@ -25,6 +25,8 @@ struct error *keeper_find(struct keeper *keeper, uint32_t pid, uint64_t start_ti
 	if (process->start_ticks != start_ticks)
 		return error_new(ERROR_PROCESS_CHANGED,
 				 "process %u is another one than was meant: it began later", pid);
+	if (facts_is_snapshot(process))
+		return error_new(ERROR_NO_PROCESS, "process %u is a snapshot", pid);
 	if (process->kernel_thread)
 		return error_new(ERROR_NOT_GO, "process %u is a kernel thread", pid);
 	*ret = take(process);

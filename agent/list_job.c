@@ -109,7 +109,8 @@ static struct error *add_process(struct list_job *list, const struct candidate *
 		return NULL;
 	}
 	if (process->start_ticks != candidate->start_ticks ||
-	    supervisor_owns(supervisor, process->pid, process->tracer_pid))
+	    supervisor_owns(supervisor, process->pid, process->tracer_pid) ||
+	    facts_is_snapshot(process))
 		return NULL;
 	err = message_reserve((void ***)&answer->processes, answer->n_processes);
 	if (err)

@@ -132,7 +132,7 @@ static struct error *serve(struct agent *agent, const struct options *options)
 		err = be_reachable(agent, options);
 	if (err)
 		return err;
-	/* helpers that lose their parent are not ours to reap, nor do signals reach us by a pipe */
+	/* a log that nobody reads is no reason to end */
 	signal(SIGPIPE, SIG_IGN);
 	sd_notify(0, "READY=1");
 	err = event_loop_run(&agent->loop);

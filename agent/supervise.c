@@ -155,7 +155,7 @@ struct error *supervise_look(struct supervisor *supervisor, pid_t pid, Goheapd__
 		err = facts_read(&supervisor->procfs, pid, &process);
 	if (err)
 		return err;
-	if (supervisor_owns(supervisor, pid, process->tracer_pid))
+	if (supervisor_owns(supervisor, pid, process->tracer_pid) || facts_is_snapshot(process))
 		return error_new(ERROR_NO_PROCESS, "there is no process %d", (int)pid);
 	return facts_process(process, ret);
 }

@@ -40,8 +40,16 @@ class Agent:
                 [harness.program("goheap-agent"), "--listen", self.path, "--config",
                  root / "config", "--cache-dir", self.cache_dir],
                 stdin=subprocess.DEVNULL, stderr=log)
-        eventually(self.path.exists, "the agent does not listen", 20)
-        self.client = self.session()
+        try:
+            self.client = eventually(self.first_session, "the agent does not listen", 20)
+        except BaseException:
+            self.process.kill()
+            raise
+
+    def first_session(self):
+        check(self.process.poll() is None, f"the agent ended: {self.log()}")
+        with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
+            return self.session()
 
     def session(self):
         client = Client.connect(self.path)
@@ -107,6 +115,10 @@ def check_failure(answer, code, words=""):
     check_equal(failure["code"], "FAILURE_" + code, f"failure {failure}")
     check(words in failure["message"].decode(), f"no {words!r} in {failure}")
     return failure
+
+
+def check_scanned(answer):
+    check("scan" in answer, f"no scan: {answer}")
 
 
 def ends(client):
@@ -186,7 +198,7 @@ def _():
     with Agent() as agent, Fixture([build_fixture("demo", GO)]) as target:
         def use():
             client = agent.session()
-            check("scan" in client.answer(agent.send_scan(target.pid, client)), "no scan")
+            check_scanned(client.answer(agent.send_scan(target.pid, client)))
             check("process_list" in client.ask("list_processes"), "no list")
             check("overview" in client.ask("overview", pid=target.pid,
                                            start_ticks=procfs.start_ticks(target.pid)),
@@ -244,7 +256,7 @@ def _():
         check_failure(agent.client.ask("look_process", pid=found), "NO_SUCH_PROCESS")
         check_failure(agent.scan(found), "NO_SUCH_PROCESS")
         os.kill(decoder, signal.SIGCONT)
-        check("scan" in asker.answer(request), "the scan fails")
+        check_scanned(asker.answer(request))
 
 
 @suite.test("what cannot be scanned is answered with the right failure")
@@ -278,7 +290,7 @@ def _():
             Fixture([build_fixture("demo", GO)]) as target, unharmed(target.pid):
         check_failure(agent.scan(target.pid), "OUT_OF_MEMORY")
         agent.check_idle()
-        check("scan" in agent.scan(target.pid, depth="DEPTH_CENSUS"), "no census")
+        check_scanned(agent.scan(target.pid, depth="DEPTH_CENSUS"))
 
 
 # ---- the floor ----
@@ -288,11 +300,11 @@ def _():
     with Agent("min_stop_interval = 30\n") as agent, \
             Fixture([build_fixture("demo", GO)]) as target, \
             Fixture([build_fixture("demo", GO)]) as other:
-        check("scan" in agent.scan(target.pid), "the first scan fails")
+        check_scanned(agent.scan(target.pid))
         agent.check_idle()
         failure = check_failure(agent.scan(target.pid), "BUSY", "min_stop_interval")
         check(0 < failure["retry_after_ms"] <= 30000, f"{failure}")
-        check("scan" in agent.scan(other.pid), "another target has to wait, too")
+        check_scanned(agent.scan(other.pid))
 
 
 @suite.test("one target is scanned once at a time, and no more than max_scans are")
@@ -310,17 +322,17 @@ def _():
         check_failure(agent.scan(targets[2].pid), "BUSY", "max_scans")
         for pid in frozen:
             os.kill(pid, signal.SIGCONT)
-        check("scan" in agent.client.answer(request), "the first scan fails")
-        check("scan" in agent.client.answer(second), "the second scan fails")
+        check_scanned(agent.client.answer(request))
+        check_scanned(agent.client.answer(second))
         agent.check_idle()
-        check("scan" in agent.scan(targets[2].pid), "no scan afterwards")
+        check_scanned(agent.scan(targets[2].pid))
 
 
 @suite.test("every stop is one line of audit")
 def _():
     with Agent() as agent, Fixture([build_fixture("demo", GO)]) as target:
         for mode in ("fork", "stop"):
-            check("scan" in agent.scan(target.pid, mode="MODE_" + mode.upper()), mode)
+            check_scanned(agent.scan(target.pid, mode="MODE_" + mode.upper()))
             agent.check_idle()
         agent.client.ask("overview", pid=target.pid,
                          start_ticks=procfs.start_ticks(target.pid))
@@ -349,7 +361,7 @@ def _():
             agent.freeze("decoder")
             check_failure(agent.client.answer(request), "TIMEOUT")
             check_let_go(agent, program, target)
-        check("scan" in agent.scan(target.pid), "no scan afterwards")
+        check_scanned(agent.scan(target.pid))
 
 
 @suite.test("a target in mode stop is let go when max_pause has passed")
@@ -382,7 +394,7 @@ def _():
         check_failure(agent.client.answer(request), "TIMEOUT", "cancelled")
         check_let_go(agent, program, target)
         agent.client.send("cancel", request=request)  # answered long ago: no mistake
-        check("scan" in agent.scan(target.pid), "no scan afterwards")
+        check_scanned(agent.scan(target.pid))
 
 
 @suite.test("whatever an asker that goes away had asked for is let go")
@@ -395,7 +407,7 @@ def _():
             time.sleep(random.random() * 0.05)
             client.close()
             check_let_go(agent, program, target)
-        check("scan" in agent.scan(target.pid), "no scan afterwards")
+        check_scanned(agent.scan(target.pid))
 
 
 @suite.test("an agent that is told to end lets everything go first")
@@ -437,7 +449,7 @@ def check_deaths(role, codes):
         note(seen)
         check(set(seen) <= {"ok", *codes}, f"failures {seen}")
         check(set(seen) - {"ok"}, "no scan was hit")
-        check("scan" in agent.scan(target.pid), "no scan afterwards")
+        check_scanned(agent.scan(target.pid))
 
 
 @suite.test("a keeper that is killed is followed by one that collects, before the answer comes")

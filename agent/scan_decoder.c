@@ -1,0 +1,116 @@
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include "agent/scan_state.h"
+#include "agent/supervise.h"
+#include "proto/base/log.h"
+#include "proto/wire/failure.h"
+
+/* ---- what the decoder says ---- */
+
+/* An index is kept for next time; that it cannot be is no reason to fail. */
+static struct error *hear_index(struct scan_job *scan, const Goheapd__IndexContent *index)
+{
+	struct error *err;
+
+	if (!scan->opened || index->content.len > LIMIT_INDEX_BYTES)
+		return error_new(ERROR_FORMAT, "an index of %zu bytes", index->content.len);
+	err = index_store_write(&scan->job.supervisor->indexes, &scan->executable,
+				index->content.data, index->content.len);
+	if (err)
+		log_warning("scan",
+			    "an index could not be kept, the next scan makes it anew "
+			    "err=\"%s\"",
+			    error_message(err));
+	error_free(err);
+	return NULL;
+}
+
+/* The decoder is the one that may be taken over: it speaks of its own target or not at all. */
+static bool is_of_target(const struct scan_job *scan, const Goheapd__Identity *identity)
+{
+	return identity->pid == (uint32_t)scan->pid;
+}
+
+static struct error *take_result(struct scan_job *scan, Goheapd__DecoderEvent *event)
+{
+	Goheapd__Answer *answer;
+
+	if (scan->result || scan->decoder_failure)
+		return error_new(ERROR_FORMAT, "a second result");
+	answer = malloc(sizeof(*answer));
+	if (!answer)
+		return &error_nomem;
+	goheapd__answer__init(answer);
+	if (event->body_case == GOHEAPD__DECODER_EVENT__BODY_SCAN) {
+		answer->body_case = GOHEAPD__ANSWER__BODY_SCAN;
+		answer->scan = take(event->scan);
+	} else {
+		answer->body_case = GOHEAPD__ANSWER__BODY_OVERVIEW;
+		answer->overview = take(event->overview);
+	}
+	event->body_case = GOHEAPD__DECODER_EVENT__BODY__NOT_SET;
+	scan->result = answer;
+	scan_settle(scan);
+	return NULL;
+}
+
+static struct error *hear_failure(struct scan_job *scan, const Goheapd__Failure *failure)
+{
+	if (scan->result || scan->decoder_failure)
+		return error_new(ERROR_FORMAT, "a second result");
+	scan->decoder_failure = failure_make_error(failure);
+	scan_settle(scan);
+	return NULL;
+}
+
+static struct error *hear_decoder(struct helper *helper, struct frame *frame)
+{
+	struct scan_job *scan = scan_of(helper, decoder);
+	Goheapd__DecoderEvent *event = (Goheapd__DecoderEvent *)frame->message;
+
+	switch (event->body_case) {
+	case GOHEAPD__DECODER_EVENT__BODY_INDEX:
+		return hear_index(scan, event->index);
+	case GOHEAPD__DECODER_EVENT__BODY_SCAN:
+		if (scan->scan && is_of_target(scan, event->scan->identity))
+			return take_result(scan, event);
+		break;
+	case GOHEAPD__DECODER_EVENT__BODY_OVERVIEW:
+		if (!scan->scan && is_of_target(scan, event->overview->identity))
+			return take_result(scan, event);
+		break;
+	case GOHEAPD__DECODER_EVENT__BODY_FAILURE:
+		return hear_failure(scan, event->failure);
+	default:
+		break;
+	}
+	return error_new(ERROR_FORMAT, "event %d of a scan", event->body_case);
+}
+
+static struct error *describe_death(const struct helper *helper, int status)
+{
+	if (helper->distrusted)
+		return error_new(ERROR_SYSTEM, "the decoder said what no decoder of ours says");
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+		return error_new(ERROR_OUT_OF_MEMORY,
+				 "the decoder was killed, most likely for lack of memory");
+	if (WIFSIGNALED(status))
+		return error_new(ERROR_SYSTEM, "the decoder died of signal %d", WTERMSIG(status));
+	return error_new(ERROR_SYSTEM, "the decoder ended with status %d without a result",
+			 WEXITSTATUS(status));
+}
+
+static void decoder_ended(struct helper *helper, int status)
+{
+	struct scan_job *scan = scan_of(helper, decoder);
+
+	if (!scan->result && !scan->decoder_failure)
+		scan->decoder_failure = describe_death(helper, status);
+	scan_settle(scan);
+}
+
+const struct helper_kind scan_decoder_kind = {
+	"decoder", &frame_decoder_order, &frame_decoder_event, { hear_decoder, decoder_ended }
+};
