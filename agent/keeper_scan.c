@@ -261,15 +261,6 @@ static struct error *stop(struct scan *scan)
 	return err;
 }
 
-/* With all threads stopped: is it still the process that was judged, with the same rights? */
-static struct error *check_identity(struct scan *scan)
-{
-	struct process *now scoped(process_freep) = NULL;
-	struct error *err = process_read(&scan->keeper->procfs, scan->process->pid, &now);
-
-	return err ? err : process_same(scan->process, now);
-}
-
 static struct error *settle(struct scan *scan)
 {
 	uint32_t left;
@@ -430,7 +421,7 @@ static struct error *take_snapshot(struct scan *scan, bool last_attempt, bool *r
 /* Looks at the stopped target and takes the snapshot, if there is to be one. */
 static struct error *look(struct scan *scan, bool last_attempt, bool *ret_again)
 {
-	struct error *err = check_identity(scan);
+	struct error *err = process_check(scan->process);
 
 	*ret_again = false;
 	if (!err)

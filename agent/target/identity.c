@@ -15,20 +15,19 @@
 #include "agent/target/process.h"
 #include "agent/target/procfs.h"
 
-/* As sets: threads are met in any order. */
-static bool same_ids(const uint32_t *a, uint32_t a_count, const uint32_t *b, uint32_t b_count)
+/* Whether there is an id now that was not there before. Threads may end, and ids with them. */
+static bool has_new_id(const uint32_t *before, uint32_t before_count, const uint32_t *now,
+		       uint32_t now_count)
 {
-	if (a_count != b_count)
-		return false;
-	for (uint32_t i = 0; i < a_count; i++) {
-		bool found = false;
+	for (uint32_t i = 0; i < now_count; i++) {
+		bool known = false;
 
-		for (uint32_t j = 0; j < b_count && !found; j++)
-			found = a[i] == b[j];
-		if (!found)
-			return false;
+		for (uint32_t j = 0; j < before_count && !known; j++)
+			known = now[i] == before[j];
+		if (!known)
+			return true;
 	}
-	return true;
+	return false;
 }
 
 struct error *process_same(const struct process *before, const struct process *now)
@@ -39,12 +38,12 @@ struct error *process_same(const struct process *before, const struct process *n
 	} checks[] = {
 		{ before->pid == now->pid, "its pid" },
 		{ before->start_ticks == now->start_ticks, "its start time" },
-		{ same_ids(before->uids, before->uid_count, now->uids, now->uid_count),
+		{ !has_new_id(before->uids, before->uid_count, now->uids, now->uid_count),
 		  "its uids" },
-		{ same_ids(before->gids, before->gid_count, now->gids, now->gid_count),
+		{ !has_new_id(before->gids, before->gid_count, now->gids, now->gid_count),
 		  "its gids" },
 		{ before->dumpable == now->dumpable, "whether it is dumpable" },
-		{ before->cap_permitted == now->cap_permitted, "its capabilities" },
+		{ !(now->cap_permitted & ~before->cap_permitted), "its capabilities" },
 		{ before->exe_device == now->exe_device && before->exe_inode == now->exe_inode,
 		  "its executable" },
 		{ before->user_namespace == now->user_namespace, "its user namespace" },

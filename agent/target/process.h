@@ -61,10 +61,16 @@ DEFINE_FREEP(process, process_free)
 must_check struct error *process_start_ticks(const struct procfs *procfs, pid_t pid, uint64_t *ret);
 
 /*
- * ERROR_PROCESS_CHANGED, saying what differs, unless both are one process in one image with the
- * same rights. Compare what was read before the stop with what was read under it.
+ * ERROR_PROCESS_CHANGED, saying what differs, unless both are one process in one image, which has
+ * gained no rights.
  */
 must_check struct error *process_same(const struct process *before, const struct process *now);
+
+/*
+ * The same against the process as it is now, for use under a stop: of very many threads it looks
+ * at most ones' effective ids only. ERROR_GONE if it is gone.
+ */
+must_check struct error *process_check(const struct process *before);
 
 /* Whether the live thread, if it can be asked, runs another executable than it did then. */
 bool process_image_changed(const struct process *process);

@@ -207,6 +207,7 @@ struct error *procfs_ids(const char *folder, pid_t **ret, size_t *ret_count)
 enum {
 	STAT_PARENT = 4,
 	STAT_FLAGS = 9,
+	STAT_THREADS = 20,
 	STAT_START = 22,
 	STAT_EXIT_SIGNAL = 38,
 };
@@ -246,6 +247,8 @@ struct error *procfs_stat_parse(const char *line, struct procfs_stat *ret)
 			stat.parent = (pid_t)value;
 		else if (field == STAT_FLAGS)
 			stat.flags = (uint64_t)value;
+		else if (field == STAT_THREADS)
+			stat.thread_count = (uint64_t)value;
 		else if (field == STAT_START)
 			stat.start_ticks = (uint64_t)value;
 		else if (field == STAT_EXIT_SIGNAL)

@@ -48,6 +48,7 @@ struct procfs_stat {
 	char state;
 	pid_t parent; /* the process, in our pid namespace */
 	uint64_t flags;
+	uint64_t thread_count; /* of the process; a leader that has ended counts */
 	uint64_t start_ticks;
 	int exit_signal; /* what its end sends to its parent; 0: nothing, -1: it is a thread */
 };

@@ -150,32 +150,57 @@ static int compare_tids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-struct error *thread_list_seize_new(struct thread_list *list, uint32_t *ret_added)
+/* As many tids as the process has threads. */
+static struct error *is_complete(const struct thread_list *list, size_t listed, bool *ret)
+{
+	struct procfs_stat stat;
+	struct error *err =
+	    procfs_stat(list->process->procfs, list->process->pid, list->process->pid, &stat);
+
+	if (err)
+		return err;
+	*ret = stat.thread_count == listed;
+	return NULL;
+}
+
+/* Sorted, of what is in the list. The caller frees. */
+static pid_t *known_tids(const struct thread_list *list)
+{
+	pid_t *known = reallocarray(NULL, (size_t)list->count + 1, sizeof(*known));
+
+	if (!known)
+		return NULL;
+	for (uint32_t i = 0; i < list->count; i++)
+		known[i] = list->entries[i].tracee.tid;
+	qsort(known, list->count, sizeof(*known), compare_tids);
+	return known;
+}
+
+struct error *thread_list_seize_new(struct thread_list *list, uint32_t *ret_added,
+				    bool *ret_complete)
 {
 	uint32_t before = list->count;
-	pid_t *known scoped(freep) = NULL;
+	pid_t *known scoped(freep) = known_tids(list);
 	pid_t *tids scoped(freep) = NULL;
 	char folder[PATH_MAX];
 	size_t count;
 	struct error *err;
 
+	if (!known)
+		return &error_nomem;
 	snprintf(folder, sizeof(folder), "%s/%d/task", list->process->procfs->proc,
 		 list->process->pid);
 	err = procfs_ids(folder, &tids, &count);
-	if (err)
-		return err;
-	known = reallocarray(NULL, before + 1, sizeof(*known));
-	if (!known)
-		return &error_nomem;
-	for (uint32_t i = 0; i < before; i++)
-		known[i] = list->entries[i].tracee.tid;
-	qsort(known, before, sizeof(*known), compare_tids);
-	for (size_t i = 0; i < count && !err; i++) {
+	for (size_t i = 0; !err && i < count; i++) {
 		if (!bsearch(&tids[i], known, before, sizeof(*known), compare_tids))
 			err = seize(list, tids[i]);
 	}
+	if (!err)
+		err = is_complete(list, count, ret_complete);
+	if (err)
+		return err;
 	*ret_added = list->count - before;
-	return err;
+	return NULL;
 }
 
 void thread_list_fini(struct thread_list *list)

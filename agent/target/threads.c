@@ -142,14 +142,14 @@ static struct error *not_stoppable(const struct threads *threads, pid_t tid)
 	    status.state == 'D' ? "vfork, frozen or waiting for a device" : "it is not answering");
 }
 
-/* Waits until all have stopped or ended. */
-static struct error *wait_all(struct threads *threads, uint64_t deadline_ns)
+/* Waits until all have stopped or ended; each has its time from when the one before it stopped. */
+static struct error *wait_all(struct threads *threads)
 {
 	for (uint32_t i = 0; i < threads->list.count; i++) {
 		struct tracee *tracee = &threads->list.entries[i].tracee;
 		struct error *err;
 
-		if (!tracee_wait(tracee, deadline_ns)) {
+		if (!tracee_wait(tracee, wait_deadline(threads))) {
 			notice_dead_leader(threads, tracee);
 			if (tracee->stop == TRACEE_RUNNING)
 				return threads_pause_left_us(threads)
@@ -164,23 +164,22 @@ static struct error *wait_all(struct threads *threads, uint64_t deadline_ns)
 	return NULL;
 }
 
-/* Lists, stops what is new, and lists again, until nothing is. */
+/* Lists, stops what is new, and lists again, until nothing is and the list is whole. */
 static struct error *stop_all(struct threads *threads)
 {
-	uint64_t deadline_ns = wait_deadline(threads);
-
 	for (unsigned pass = 0; pass < PASS_LIMIT; pass++) {
 		uint32_t before = threads->list.count, added;
-		struct error *err = thread_list_seize_new(&threads->list, &added);
+		bool complete;
+		struct error *err = thread_list_seize_new(&threads->list, &added, &complete);
 
 		if (err)
 			return err;
-		if (!added)
+		if (!added && complete)
 			return threads->list.count ? NULL : gone(threads);
 		pause_begin(threads);
 		err = interrupt_running(threads, before);
 		if (!err)
-			err = wait_all(threads, deadline_ns);
+			err = wait_all(threads);
 		if (err)
 			return err;
 	}
@@ -266,12 +265,14 @@ static struct error *attempt(struct threads *threads)
 
 	if (threads->list.count) {
 		pause_begin(threads);
-		err = wait_all(threads, wait_deadline(threads));
+		err = wait_all(threads);
 	}
 	if (!err)
 		err = stop_all(threads);
 	if (!err)
 		err = read_registers(threads);
+	if (!err && !threads_pause_left_us(threads))
+		err = pause_exceeded(threads);
 	return err;
 }
 
@@ -391,7 +392,7 @@ static struct error *stop_again(struct threads *threads)
 	struct error *err = interrupt_running(threads, 0);
 
 	if (!err)
-		err = wait_all(threads, wait_deadline(threads));
+		err = wait_all(threads);
 	if (!err)
 		err = stop_all(threads);
 	if (!err)

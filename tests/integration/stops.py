@@ -2,6 +2,7 @@
 """Stops and snapshots of programs that make it hard: stopped by others, traced by others, in another
 pid namespace, with threads that come and go, with a leader that has ended, behind a filter."""
 
+import json
 import os
 import signal
 import subprocess
@@ -14,18 +15,20 @@ from victim import (StopTarget, busy, check_alive, check_collected, check_left_a
                     tool)
 
 MAX_PAUSE_US = 250000
+PATIENT = 0
+CHURNERS = 4  # of stop_target; at least so many are there at any time, besides the first thread
 FAILED = 1  # exit status of a tool that answers with an error
 KILLED = -signal.SIGKILL
 
 suite = Suite()
 
 
-def stop(pid, ms=0, max_us=MAX_PAUSE_US, status=0):
+def stop(pid, ms=0, max_us=PATIENT, status=0):
     return tool("stop", pid, ms, max_us, status=status)
 
 
 def states(pid):
-    return {procfs.status(pid, tid)["State"][0] for tid in procfs.threads(pid)}
+    return {fields["State"][0] for fields in procfs.thread_statuses(pid)}
 
 
 @suite.test("a program that somebody had stopped stays stopped, and goes on when told to")
@@ -57,7 +60,7 @@ def _():
 def _():
     with busy("1.26") as target:
         with subprocess.Popen([program("tests/support/snapshot_tool"), "stop", str(target.pid), "300",
-                               str(MAX_PAUSE_US)], stdout=subprocess.DEVNULL) as stopper:
+                               str(PATIENT)], stdout=subprocess.DEVNULL) as stopper:
             procfs.eventually(lambda: states(target.pid) == {"t"}, "it does not stop")
             os.kill(target.pid, signal.SIGSTOP)
             check_equal(stopper.wait(), 0, "exit status")
@@ -121,9 +124,13 @@ def _():
     with StopTarget("churn") as target:
         for _ in range(repeat_count(20, 500)):
             answer = stop(target.pid)
-            check(answer["threads"] >= 2, f"{answer}")
+            check(answer["threads"] > CHURNERS, f"{answer}")
         target.check_goes_on()
         procfs.eventually(lambda: procfs.has_no_tracer(target.pid), "it is still traced")
+
+
+# the latter two on a busy machine only, where even a stop can be late
+ACCEPTED = ("gone", "no process", "not stoppable", "pause exceeded")
 
 
 @suite.test("a program that runs another meanwhile is gone, or stopped after it")
@@ -136,7 +143,7 @@ def _():
             if done.returncode == 0:
                 outcomes["stopped"] += 1
             else:
-                check(any(word in done.stdout for word in (b'"gone"', b'"no process"')), done.stdout)
+                check(json.loads(done.stdout)["error"] in ACCEPTED, done.stdout)
                 outcomes["gone"] += 1
         note(outcomes)
         check(outcomes["stopped"] > 0, f"{outcomes}")
@@ -158,7 +165,7 @@ def _():
     with StopTarget("vfork", 1500) as target:
         procfs.eventually(lambda: "D" in states(target.pid), "it is not in vfork")
         began = time.monotonic()
-        answer = stop(target.pid, max_us=1000000, status=FAILED)
+        answer = stop(target.pid, max_us=4 * MAX_PAUSE_US, status=FAILED)
         note(f"refused after {time.monotonic() - began:.3f} s")
         check_equal(answer["error"], "not stoppable", "error")
         check("vfork" in answer["message"], answer["message"])
@@ -178,7 +185,7 @@ def _():
 def _():
     with StopTarget("idle", 10) as target:
         with subprocess.Popen([program("tests/support/snapshot_tool"), "stop", str(target.pid), "300",
-                               str(MAX_PAUSE_US)], stdout=subprocess.DEVNULL) as stopper:
+                               str(PATIENT)], stdout=subprocess.DEVNULL) as stopper:
             procfs.eventually(lambda: states(target.pid) == {"t"}, "it does not stop")
             os.kill(target.pid, signal.SIGKILL)
             check_equal(stopper.wait(), 0, "exit status")
@@ -189,7 +196,7 @@ def _():
 def _():
     with busy("1.26") as target:
         with subprocess.Popen([program("tests/support/snapshot_tool"), "stop", str(target.pid),
-                               "10000", str(MAX_PAUSE_US)], stdout=subprocess.DEVNULL) as stopper:
+                               "10000", str(PATIENT)], stdout=subprocess.DEVNULL) as stopper:
             procfs.eventually(lambda: states(target.pid) == {"t"}, "it does not stop")
             stopper.kill()
         check_left_alone(target)
@@ -199,14 +206,14 @@ def _():
 def _():
     with busy("1.26") as target:
         for _ in range(repeat_count(20, 500)):
-            tool("settle", target.pid, MAX_PAUSE_US)
+            tool("settle", target.pid, PATIENT)
         check_left_alone(target)
 
 
 @suite.test("thousands of threads are stopped together")
 def _():
     with StopTarget("idle", 3000) as target:
-        answers = [stop(target.pid, max_us=0) for _ in range(3)]
+        answers = [stop(target.pid) for _ in range(3)]
         check_equal({answer["threads"] for answer in answers}, {3001}, "stopped threads")
         note(f"3001 threads: {min(answer['pause_us'] for answer in answers)} us at best")
 

@@ -94,12 +94,19 @@ def eventually(condition, message, seconds=5.0):
         time.sleep(0.01)
 
 
+def thread_statuses(pid):
+    """Of all threads but those that end meanwhile."""
+    for tid in threads(pid):
+        with contextlib.suppress(OSError):
+            yield status(pid, tid)
+
+
 def has_no_tracer(pid):
-    return all(status(pid, tid).get("TracerPid") == "0" for tid in threads(pid))
+    return all(fields.get("TracerPid") == "0" for fields in thread_statuses(pid))
 
 
 def none_stopped(pid):
-    return all(status(pid, tid)["State"][0] not in "tTZ" for tid in threads(pid))
+    return all(fields["State"][0] not in "tTZ" for fields in thread_statuses(pid))
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@
  *	die PID PLAN CALL PHASE   our death as the injected clone or wait4 (0, 1) reaches the phase
  *	die-after PID PLAN US     our death so many microseconds after a snapshot was begun
  *	collect PID PLAN CHILD    collects what another has left behind
- *	stop PID MS MAX_US        a stop of so long, allowed to take so long
+ *	stop PID MS MAX_US        a stop of so long, allowed to take so long; 0: with patience
  *	settle PID MAX_US         a stop with all of memory as a bad place to be stopped at
  *	judge PID                 whether a snapshot would be safe, and what a stop would take
  *	compare PID PLAN          memory read under a stop against the snapshot's
@@ -42,6 +42,9 @@ enum {
 	BUSY_TRIES = 100,
 	EXIT_DIED = 77, /* what death at a phase looks like to our parent */
 };
+
+/* What is proven must not depend on how busy the machine is. */
+static const struct stop_limits patient = { .wait_us = 5000000, .attempts = 4 };
 
 static struct procfs procfs;
 static enum inject_phase death_phase;
@@ -197,7 +200,7 @@ static struct error *take_one(const struct victim *victim, struct snapshot **ret
 		struct threads *threads scoped(threads_freep) = NULL;
 
 		error_free(err);
-		err = threads_stop(victim->process, &stop_limits_default, &threads);
+		err = threads_stop(victim->process, &patient, &threads);
 		if (err)
 			return err;
 		err = snapshot_take(threads, victim->injector, ret);
@@ -281,7 +284,7 @@ static struct error *collect(struct victim *victim, pid_t child)
 static struct error *stop(pid_t pid, unsigned ms, uint64_t max_pause_us, bool settle)
 {
 	static const struct address_range everywhere = { 0, UINT64_MAX };
-	struct stop_limits limits = stop_limits_default;
+	struct stop_limits limits = max_pause_us ? stop_limits_default : patient;
 	struct process *process scoped(process_freep) = NULL;
 	struct threads *threads scoped(threads_freep) = NULL;
 	uint32_t left = 0;
@@ -402,7 +405,6 @@ static struct error *compare_files(const struct open_files *files)
 /* The target sleeps meanwhile: what it is after the snapshot is what it was. */
 static struct error *compare(struct victim *victim)
 {
-	const struct stop_limits limits = { .wait_us = 50000, .attempts = 4 };
 	struct snapshot *snapshot scoped(snapshot_freep) = NULL;
 	struct threads *threads scoped(threads_freep) = NULL;
 	struct open_files files = { { -1, -1, -1, -1 }, -1 };
@@ -410,7 +412,7 @@ static struct error *compare(struct victim *victim)
 	struct error *err = take_one(victim, &snapshot, &pause_us);
 
 	if (!err)
-		err = threads_stop(victim->process, &limits, &threads);
+		err = threads_stop(victim->process, &patient, &threads);
 	if (!err)
 		err = open_files(victim->process, snapshot, &files);
 	if (!err)
