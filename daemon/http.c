@@ -3,23 +3,29 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <microhttpd.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/clock.h"
 #include "daemon/serve.h"
 #include "proto/base/log.h"
 
 enum {
 	CONNECTIONS_MAX = 128, /* on each socket */
 	IDLE_SECONDS = 30,
+	END_PATIENCE_US = 2 * 1000000,
 	CONNECTION_MEMORY = 64 << 10, /* request line and headers must fit */
 };
 
 struct http {
 	struct MHD_Daemon *daemons[LISTENERS_MAX];
 	size_t count;
+	pthread_mutex_t lock; /* guards what follows */
+	pthread_cond_t idle;
+	unsigned request_count; /* requests that have come and are not answered to the end */
 };
 
 /* What libmicrohttpd hands back with each callback of one request. */
@@ -31,11 +37,15 @@ struct request {
 static void *request_begin(void *arg, const char *uri, struct MHD_Connection *connection)
 {
 	struct request *request = malloc(sizeof(*request));
+	struct http *http = arg;
 
-	(void)arg;
 	(void)connection;
-	if (request)
-		*request = (struct request){ .target = strdup(uri) };
+	if (!request)
+		return NULL;
+	*request = (struct request){ .target = strdup(uri) };
+	pthread_mutex_lock(&http->lock);
+	http->request_count++;
+	pthread_mutex_unlock(&http->lock);
 	return request;
 }
 
@@ -43,13 +53,18 @@ static void request_end(void *arg, struct MHD_Connection *connection, void **sta
 			enum MHD_RequestTerminationCode why)
 {
 	struct request *request = take(*state);
+	struct http *http = arg;
 
-	(void)arg;
 	(void)connection;
 	(void)why;
-	if (request)
-		free(request->target);
+	if (!request)
+		return;
+	free(request->target);
 	free(request);
+	pthread_mutex_lock(&http->lock);
+	if (--http->request_count == 0)
+		pthread_cond_broadcast(&http->idle);
+	pthread_mutex_unlock(&http->lock);
 }
 
 static const char *header(struct MHD_Connection *connection, const char *name)
@@ -233,12 +248,14 @@ struct error *http_start(struct server *server, struct listeners *listeners, str
 
 	if (!http)
 		return &error_nomem;
+	pthread_mutex_init(&http->lock, NULL);
+	pthread_cond_init(&http->idle, NULL);
 	for (size_t i = 0; i < listeners->count; i++) {
 		struct MHD_Daemon *daemon = MHD_start_daemon(
 		    flags, 0, NULL, NULL, handle, server, MHD_OPTION_EXTERNAL_LOGGER, log_library,
 		    NULL, MHD_OPTION_LISTEN_SOCKET, listeners->sockets[i],
-		    MHD_OPTION_URI_LOG_CALLBACK, request_begin, NULL, MHD_OPTION_NOTIFY_COMPLETED,
-		    request_end, NULL, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
+		    MHD_OPTION_URI_LOG_CALLBACK, request_begin, http, MHD_OPTION_NOTIFY_COMPLETED,
+		    request_end, http, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
 		    MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 		    (size_t)CONNECTION_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
 
@@ -256,15 +273,36 @@ struct error *http_start(struct server *server, struct listeners *listeners, str
 void http_quiesce(struct http *http)
 {
 	for (size_t i = 0; i < http->count; i++) {
-		int listener scoped(closep) = MHD_quiesce_daemon(http->daemons[i]);
+		int listener = MHD_quiesce_daemon(http->daemons[i]);
+
+		closep(&listener);
 	}
+}
+
+/* The library cuts connections off when it stops: what is being answered gets a moment before. */
+static void wait_until_idle(struct http *http)
+{
+	uint64_t end_us = clock_now_us() + END_PATIENCE_US;
+	struct timespec end = { .tv_sec = (time_t)(end_us / 1000000),
+				.tv_nsec = (long)(end_us % 1000000) * 1000 };
+
+	pthread_mutex_lock(&http->lock);
+	while (http->request_count) {
+		if (pthread_cond_clockwait(&http->idle, &http->lock, CLOCK_MONOTONIC, &end) ==
+		    ETIMEDOUT)
+			break;
+	}
+	pthread_mutex_unlock(&http->lock);
 }
 
 void http_free(struct http *http)
 {
 	if (!http)
 		return;
+	wait_until_idle(http);
 	for (size_t i = 0; i < http->count; i++)
 		MHD_stop_daemon(http->daemons[i]);
+	pthread_cond_destroy(&http->idle);
+	pthread_mutex_destroy(&http->lock);
 	free(http);
 }

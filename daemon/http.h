@@ -16,7 +16,7 @@ must_check struct error *http_start(struct server *server, struct listeners *lis
 /* Takes no more connections; requests that run go on. */
 void http_quiesce(struct http *http);
 
-/* Waits for the requests that run. */
+/* Waits a moment for the requests that run, then cuts them off. */
 void http_free(struct http *http);
 DEFINE_FREEP(http, http_free)
 

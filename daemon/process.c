@@ -92,7 +92,8 @@ static ProtobufCBinaryData base_name(ProtobufCBinaryData path)
 
 	while (start > 0 && path.data[start - 1] != '/')
 		start--;
-	return (ProtobufCBinaryData){ .data = path.data + start, .len = path.len - start };
+	return (ProtobufCBinaryData){ .data = start ? path.data + start : path.data,
+				      .len = path.len - start };
 }
 
 bool process_has_name(const Goheapd__Process *process, const char *name)

@@ -128,7 +128,7 @@ void text_scan_head(struct text *text, const struct scan_view *view)
 static void append_folded(struct text *text, size_t indent, ProtobufCBinaryData message)
 {
 	size_t column = indent;
-	const uint8_t *pos = message.data, *end = pos + message.len;
+	const uint8_t *pos = message.data, *end = message.len ? pos + message.len : pos;
 
 	while (pos < end) {
 		const uint8_t *stop = memchr(pos, ' ', (size_t)(end - pos));

@@ -62,7 +62,7 @@ static void append_escape(struct text *text, uint32_t code)
 
 size_t text_escaped(struct text *text, ProtobufCBinaryData bytes, size_t max_columns)
 {
-	const uint8_t *end = bytes.data + bytes.len;
+	const uint8_t *end = bytes.len ? bytes.data + bytes.len : bytes.data;
 	size_t columns = 0;
 
 	for (const uint8_t *pos = bytes.data; pos < end;) {

@@ -62,7 +62,8 @@ bool utf8_is_control(uint32_t code)
 char *utf8_clean(const void *bytes, size_t size, size_t *ret_size)
 {
 	static const char replacement[] = "\xef\xbf\xbd";
-	const uint8_t *pos = bytes, *end = pos + size;
+	const uint8_t *pos = bytes,
+		      *end = size ? pos + size : pos; /* of nothing there is no address */
 	char *copy, *out;
 
 	if (size > SIZE_MAX / 3 - 1)

@@ -67,6 +67,7 @@ static void a_terminal_gets_nothing_to_obey(void **state)
 			      "y\xe2\x81\xa6"),
 		     100);
 	check_text(&text, "\\x9bx\\u202ey\\u2066");
+	assert_int_equal(text_escaped(&text, (ProtobufCBinaryData){ 0 }, 100), 0);
 	text_escaped(&text, bytes_of("ab\xff"), 100);
 	check_text(&text, "ab\xef\xbf\xbd");
 	text_fini(&text);
@@ -161,6 +162,7 @@ static void json_holds_any_bytes_and_any_number(void **state)
 	(void)state;
 	text_init(&text);
 	json_fields_init(&fields);
+	json_add_bytes(&fields, "nothing", (ProtobufCBinaryData){ 0 });
 	json_add_bytes(&fields, "name", bytes_of("a\"\\\x01\xff"));
 	json_add_u64(&fields, "max", INT64_MAX);
 	json_add_u64(&fields, "beyond", UINT64_MAX);
@@ -169,7 +171,8 @@ static void json_holds_any_bytes_and_any_number(void **state)
 	json_add_time(&fields, "time", 1770087491250000000);
 	assert_success(json_fields_finish(&fields, &object));
 	json_write(&text, object);
-	check_text(&text, "{\"name\":\"a\\\"\\\\\\u0001\xef\xbf\xbd\",\"max\":9223372036854775807,"
+	check_text(&text, "{\"nothing\":\"\",\"name\":\"a\\\"\\\\\\u0001\xef\xbf\xbd\",\"max\":"
+			  "9223372036854775807,"
 			  "\"beyond\":null,\"address\":\"0xc000123000\",\"pause\":0.0113,"
 			  "\"time\":\"2026-02-03T02:58:11.25Z\"}\n");
 	text_fini(&text);
