@@ -193,7 +193,7 @@ struct getter {
 static void *get_scan(void *arg)
 {
 	struct getter *getter = arg;
-	Goheapd__Process process = canned_process();
+	Goheapd__Process process = GOHEAPD__PROCESS__INIT; /* the canned one is no thread's own */
 	const struct scan_request request = { .process = &process,
 					      .params = &getter->params,
 					      .parts = SCAN_MEMORY,
@@ -202,6 +202,7 @@ static void *get_scan(void *arg)
 	struct scan *scan = NULL;
 
 	process.pid = getter->pid;
+	process.start_ticks = CANNED_TICKS;
 	getter->err = scan_cache_get(getter->fixture->cache, &request, &patience, &scan,
 				     &getter->cached, &getter->retry_after_ms);
 	if (!getter->err)
