@@ -39,6 +39,12 @@ struct error *facts_read(const struct procfs *procfs, pid_t pid, struct process 
 	return err ? err : process_read(procfs, pid, ret);
 }
 
+uint64_t facts_start_time_ns(const struct procfs *procfs, uint64_t start_ticks)
+{
+	return procfs->boot_time_ns +
+	       start_ticks * (UINT64_C(1000000000) / procfs->ticks_per_second);
+}
+
 bool facts_is_snapshot(const struct process *process)
 {
 	struct procfs_stat stat;

@@ -5,6 +5,7 @@
 #define AGENT_FACTS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "proto/base/error.h"
@@ -15,6 +16,12 @@ struct procfs;
 
 /* As process_read, but ERROR_NO_PROCESS for a thread that does not lead its process, too. */
 must_check struct error *facts_read(const struct procfs *procfs, pid_t pid, struct process **ret);
+
+/*
+ * When a process began, since the epoch. By the boot time of one procfs, so that a process keeps
+ * its time when the clock is set.
+ */
+uint64_t facts_start_time_ns(const struct procfs *procfs, uint64_t start_ticks);
 
 /*
  * Whether it is a snapshot, whoever took it: traced, never ran a program, and will not signal its

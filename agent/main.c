@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
@@ -124,6 +124,17 @@ static struct error *read_config(const struct options *options, struct agent_con
 	return err;
 }
 
+/* A listing has the executables of many processes on their way at once. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static struct error *serve(struct agent *agent, const struct options *options)
 {
 	struct error *err = watch_signals(agent);
@@ -134,6 +145,7 @@ static struct error *serve(struct agent *agent, const struct options *options)
 		return err;
 	/* a log that nobody reads is no reason to end */
 	signal(SIGPIPE, SIG_IGN);
+	raise_descriptor_limit();
 	sd_notify(0, "READY=1");
 	err = event_loop_run(&agent->loop);
 	sd_notify(0, "STOPPING=1");

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/sysinfo.h>
 
+#include "agent/facts.h"
 #include "agent/scan_state.h"
 #include "agent/supervise.h"
 
@@ -27,17 +28,22 @@ void scan_give_up(struct scan_job *scan, struct error *err)
 
 /* ---- the answer ---- */
 
+/* What the agent knows better than the decoder: whom it was about, and how long it all took. */
 static void answer_result(struct scan_job *scan)
 {
-	if (scan->scan) {
-		/* what only the agent knows: all stops, and the whole time */
-		Goheapd__ScanInfo *info = scan->result->scan->scan;
+	Goheapd__Answer *answer = scan->result;
+	Goheapd__Identity *identity =
+	    scan->scan ? answer->scan->identity : answer->overview->identity;
 
-		info->pause_us = scan->pause_us;
-		info->mode = scan->mode;
-		info->total_us = supervisor_now_us() - scan->begun_us;
+	identity->start_ticks = scan->start_ticks;
+	identity->start_time_ns =
+	    facts_start_time_ns(&scan->job.supervisor->procfs, scan->start_ticks);
+	if (scan->scan) {
+		answer->scan->scan->pause_us = scan->pause_us;
+		answer->scan->scan->mode = scan->mode;
+		answer->scan->scan->total_us = supervisor_now_us() - scan->begun_us;
 	}
-	job_answer(&scan->job, scan->result);
+	job_answer(&scan->job, answer);
 }
 
 /* The keeper knows best why the decoder could not go on: the target has ended. */
@@ -242,6 +248,7 @@ struct error *scan_job_start(struct supervisor *supervisor, const Goheapd__Scan 
 	if (!scan)
 		return &error_nomem;
 	scan->pid = scan->job.target = (pid_t)request->pid;
+	scan->start_ticks = request->start_ticks;
 	scan->scan = copy_request(request);
 	err = scan->scan ? start_helpers(scan, memory_limit) : &error_nomem;
 	if (!err)
@@ -261,6 +268,7 @@ struct error *scan_job_start_overview(struct supervisor *supervisor,
 	if (!scan)
 		return &error_nomem;
 	scan->pid = (pid_t)request->pid;
+	scan->start_ticks = request->start_ticks;
 	err = start_helpers(scan, OVERVIEW_DECODER_MEMORY);
 	if (!err)
 		err = send_overview(scan, request);

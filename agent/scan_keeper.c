@@ -72,7 +72,7 @@ static void note_stop(struct scan_job *scan)
 	struct audit_stop stop = {
 		.caller_uid = scan->scan->caller_uid,
 		.pid = scan->pid,
-		.start_ticks = scan->scan->start_ticks,
+		.start_ticks = scan->start_ticks,
 		.path = scan->scan->path,
 		.mode = scan->mode,
 		.pause_us = scan->pause_us,
@@ -163,7 +163,7 @@ static struct error *start_collector(struct scan_job *scan)
 	scan->job.keeper = scan->keeper.child.pid;
 	event_timer_set(&scan->timer, COLLECT_MS);
 	collect.pid = (uint32_t)scan->pid;
-	collect.start_ticks = scan->scan->start_ticks;
+	collect.start_ticks = scan->start_ticks;
 	collect.has_snapshot_pid = scan->job.snapshot != 0;
 	collect.snapshot_pid = (uint32_t)scan->job.snapshot;
 	collect.injection = scan->injection;

@@ -19,6 +19,7 @@ struct scan_job {
 	struct event_timer timer; /* the request's time, then the time to let go */
 	Goheapd__Scan *scan;      /* what was asked for; NULL: an overview */
 	pid_t pid;
+	uint64_t start_ticks;
 	uint64_t begun_us;
 	unsigned keepers; /* started so far */
 

@@ -150,6 +150,9 @@ static struct error *refuse(struct session *session, uint32_t id, struct error *
 	enum { DEFAULT_RETRY_MS = 500 };
 	bool busy = error_code(err) == ERROR_BUSY;
 
+	if (failure_of_error(error_code(err)) == GOHEAPD__FAILURE_CODE__FAILURE_INTERNAL)
+		log_error("session", "a request could not be begun, others go on err=\"%s\"",
+			  error_message(err));
 	if (busy && !retry_after_ms)
 		retry_after_ms = DEFAULT_RETRY_MS;
 	send_failure(session, id, err, busy ? retry_after_ms : 0);
