@@ -6,6 +6,7 @@ import contextlib
 import os
 import pathlib
 import random
+import shutil
 import signal
 import socket
 import struct
@@ -25,6 +26,17 @@ GO = "1.26"
 
 suite = Suite()
 random.seed(os.environ.get("GOHEAPD_SEED", "goheapd"))
+
+
+PROGRAMS = tempfile.TemporaryDirectory(prefix="goheapd-agent-programs-")
+
+
+def demo(version=GO):
+    """The demonstration, as a file of this run's own: its processes are known by their file."""
+    program = pathlib.Path(PROGRAMS.name, f"demo-{version}")
+    if not program.exists():
+        shutil.copy(build_fixture("demo", version), program)
+    return program
 
 
 class Agent:
@@ -195,7 +207,7 @@ def _():
 
 @suite.test("descriptors and processes of the agent do not grow with use")
 def _():
-    with Agent() as agent, Fixture([build_fixture("demo", GO)]) as target:
+    with Agent() as agent, Fixture([demo()]) as target:
         def use():
             client = agent.session()
             check_scanned(client.answer(agent.send_scan(target.pid, client)))
@@ -219,7 +231,7 @@ def _():
 def _():
     with contextlib.ExitStack() as stack:
         agent = stack.enter_context(Agent())
-        expected = {stack.enter_context(Fixture([build_fixture("demo", version)])).pid:
+        expected = {stack.enter_context(Fixture([demo(version)])).pid:
                     version for version in ("1.15", "1.26")}
         for _ in range(2):  # once from the executables, once from what is known of them
             processes = {process["pid"]: process for process in
@@ -235,7 +247,7 @@ def _():
 
 @suite.test("a snapshot is in no listing and cannot be asked about")
 def _():
-    program = build_fixture("demo", GO)
+    program = demo()
     with Agent() as agent, Fixture([program]) as target, unharmed(target.pid):
         asker = agent.session()
         request = agent.send_scan(target.pid, asker, mode="MODE_FORK", timeout_ms=20000)
@@ -261,7 +273,7 @@ def _():
 
 @suite.test("what cannot be scanned is answered with the right failure")
 def _():
-    with Agent() as agent, Fixture([build_fixture("demo", GO)]) as target, \
+    with Agent() as agent, Fixture([demo()]) as target, \
             subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL) as other:
         try:
             eventually(lambda: command_line(other.pid).startswith(b"sleep"), "no exec")
@@ -287,7 +299,7 @@ def _():
 @suite.test("a scan that would take more than max_scan_memory is out_of_memory")
 def _():
     with Agent("min_stop_interval = 0\nmax_scan_memory = 10000\n") as agent, \
-            Fixture([build_fixture("demo", GO)]) as target, unharmed(target.pid):
+            Fixture([demo()]) as target, unharmed(target.pid):
         check_failure(agent.scan(target.pid), "OUT_OF_MEMORY")
         agent.check_idle()
         check_scanned(agent.scan(target.pid, depth="DEPTH_CENSUS"))
@@ -298,8 +310,8 @@ def _():
 @suite.test("between two stops of one target passes min_stop_interval")
 def _():
     with Agent("min_stop_interval = 30\n") as agent, \
-            Fixture([build_fixture("demo", GO)]) as target, \
-            Fixture([build_fixture("demo", GO)]) as other:
+            Fixture([demo()]) as target, \
+            Fixture([demo()]) as other:
         check_scanned(agent.scan(target.pid))
         agent.check_idle()
         failure = check_failure(agent.scan(target.pid), "BUSY", "min_stop_interval")
@@ -311,7 +323,7 @@ def _():
 def _():
     with contextlib.ExitStack() as stack:
         agent = stack.enter_context(Agent("min_stop_interval = 0\nmax_scans = 2\n"))
-        targets = [stack.enter_context(Fixture([build_fixture("demo", GO)])) for _ in range(3)]
+        targets = [stack.enter_context(Fixture([demo()])) for _ in range(3)]
         request = agent.send_scan(targets[0].pid)
         frozen = [agent.freeze("decoder")]
         failure = check_failure(agent.scan(targets[0].pid), "BUSY", "being scanned")
@@ -330,7 +342,7 @@ def _():
 
 @suite.test("every stop is one line of audit")
 def _():
-    with Agent() as agent, Fixture([build_fixture("demo", GO)]) as target:
+    with Agent() as agent, Fixture([demo()]) as target:
         for mode in ("fork", "stop"):
             check_scanned(agent.scan(target.pid, mode="MODE_" + mode.upper()))
             agent.check_idle()
@@ -353,7 +365,7 @@ def check_let_go(agent, program, target):
 
 @suite.test("a scan that takes longer than its timeout is let go")
 def _():
-    program = build_fixture("demo", GO)
+    program = demo()
     with Agent() as agent, Fixture([program]) as target, unharmed(target.pid):
         check_failure(agent.scan(target.pid, timeout_ms=0), "TIMEOUT")
         for mode in ("MODE_FORK", "MODE_STOP"):
@@ -366,7 +378,7 @@ def _():
 
 @suite.test("a target in mode stop is let go when max_pause has passed")
 def _():
-    program = build_fixture("demo", GO)
+    program = demo()
     with Agent() as agent, Fixture([program]) as target, unharmed(target.pid):
         def stopped():
             if not procfs.none_stopped(target.pid):
@@ -386,7 +398,7 @@ def _():
 
 @suite.test("a scan that is cancelled is let go, and answered as such")
 def _():
-    program = build_fixture("demo", GO)
+    program = demo()
     with Agent() as agent, Fixture([program]) as target, unharmed(target.pid):
         request = agent.send_scan(target.pid)
         agent.freeze("decoder")
@@ -399,7 +411,7 @@ def _():
 
 @suite.test("whatever an asker that goes away had asked for is let go")
 def _():
-    program = build_fixture("demo", GO)
+    program = demo()
     with Agent() as agent, Fixture([program]) as target, unharmed(target.pid):
         for turn in range(repeat_count(20, 300)):
             client = agent.session()
@@ -412,7 +424,7 @@ def _():
 
 @suite.test("an agent that is told to end lets everything go first")
 def _():
-    program = build_fixture("demo", GO)
+    program = demo()
     with Fixture([program]) as target, unharmed(target.pid):
         for turn in range(repeat_count(10, 100)):
             with Agent() as agent:
@@ -435,7 +447,7 @@ def kill_during_scan(agent, target, role, mode):
 
 
 def check_deaths(role, codes):
-    program = build_fixture("demo", GO)
+    program = demo()
     seen = {}
     with Agent() as agent, Fixture([program]) as target, unharmed(target.pid):
         for turn in range(repeat_count(40, 1000)):
@@ -464,7 +476,7 @@ def _():
 
 @suite.test("an internal failure has an id that is in the log")
 def _():
-    with Agent() as agent, Fixture([build_fixture("demo", GO)]) as target:
+    with Agent() as agent, Fixture([demo()]) as target:
         request = agent.send_scan(target.pid)
         pid = agent.freeze("decoder")
         os.kill(pid, signal.SIGSEGV)
@@ -476,7 +488,7 @@ def _():
 
 @suite.test("a target that ends during its scan is answered, and nothing of ours outlives it")
 def _():
-    program = build_fixture("demo", GO)
+    program = demo()
     seen = {}
     with Agent() as agent:
         for turn in range(repeat_count(20, 300)):
@@ -499,7 +511,7 @@ def _():
 def _():
     with contextlib.ExitStack() as stack:
         agent = stack.enter_context(Agent("min_stop_interval = 0\nmax_scans = 8\n"))
-        targets = [stack.enter_context(Fixture([build_fixture("demo", GO)])) for _ in range(3)]
+        targets = [stack.enter_context(Fixture([demo()])) for _ in range(3)]
         wrong = []
 
         def ask(target):
@@ -517,8 +529,10 @@ def _():
             asker.start()
         for asker in askers:
             asker.join()
+        # under load a thread may take longer to stop than it is waited for
         check_equal([answer for answer in wrong if "failure" not in answer or
-                     answer["failure"]["code"] != "FAILURE_BUSY"], [], "answers")
+                     answer["failure"]["code"] not in ("FAILURE_BUSY", "FAILURE_NOT_STOPPABLE")],
+                    [], "answers")
 
 
 suite.run()
