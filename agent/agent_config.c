@@ -3,6 +3,9 @@
 #include <confuse.h>
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "proto/base/config_text.h"
 
 enum { DEFAULT_MIN_STOP_INTERVAL_MS = 1000, DEFAULT_MAX_SCANS = 4, MAX_SCANS_LIMIT = 64 };
 
@@ -52,6 +55,21 @@ static void take_values(struct agent_config *config, cfg_t *cfg)
 	config->max_scan_memory = (uint64_t)cfg_getint(cfg, "max_scan_memory");
 }
 
+static struct error *parse(cfg_t *cfg, const char *path, FILE *file)
+{
+	cfg->filename = strdup(path); /* cfg_free frees it */
+	if (!cfg->filename)
+		return &error_nomem;
+	cfg_set_error_function(cfg, complain);
+	cfg_set_validate_func(cfg, "min_stop_interval", check_not_negative);
+	cfg_set_validate_func(cfg, "max_scan_memory", check_not_negative);
+	cfg_set_validate_func(cfg, "max_scans", check_scans);
+	complaint[0] = '\0';
+	if (cfg_parse_fp(cfg, file) == CFG_SUCCESS)
+		return NULL;
+	return error_new(ERROR_BAD_REQUEST, "%s", complaint);
+}
+
 struct error *agent_config_read(struct agent_config *config, const char *path)
 {
 	cfg_opt_t options[] = {
@@ -61,26 +79,22 @@ struct error *agent_config_read(struct agent_config *config, const char *path)
 		CFG_INT("max_scan_memory", (long)config->max_scan_memory, CFGF_NONE),
 		CFG_END(),
 	};
-	cfg_t *cfg = cfg_init(options, CFGF_IGNORE_UNKNOWN);
-	struct error *err = NULL;
+	char *text scoped(freep) = NULL;
+	size_t size = 0;
+	struct error *err = config_text_read(path, &text, &size);
+	FILE *file;
+	cfg_t *cfg;
 
-	if (!cfg)
-		return &error_nomem;
-	cfg_set_error_function(cfg, complain);
-	cfg_set_validate_func(cfg, "min_stop_interval", check_not_negative);
-	cfg_set_validate_func(cfg, "max_scan_memory", check_not_negative);
-	cfg_set_validate_func(cfg, "max_scans", check_scans);
-	complaint[0] = '\0';
-	switch (cfg_parse(cfg, path)) {
-	case CFG_SUCCESS:
+	if (err || size == 0)
+		return err;
+	file = fmemopen(text, size, "r");
+	if (!file)
+		return error_system(errno, "read %s", path);
+	cfg = cfg_init(options, CFGF_IGNORE_UNKNOWN);
+	err = cfg ? parse(cfg, path, file) : &error_nomem;
+	if (!err)
 		take_values(config, cfg);
-		break;
-	case CFG_FILE_ERROR:
-		err = error_system(errno, "read %s", path);
-		break;
-	default:
-		err = error_new(ERROR_BAD_REQUEST, "%s", complaint);
-	}
 	cfg_free(cfg);
+	fclose(file);
 	return err;
 }

@@ -176,6 +176,14 @@ static enum MHD_Result respond(struct MHD_Connection *connection, struct exchang
 	return result;
 }
 
+/* The time that answering takes is not the client's: it must not count as idle. */
+static void set_idle_limit(struct MHD_Connection *connection, unsigned seconds)
+{
+	if (MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, seconds) !=
+	    MHD_YES)
+		log_debug("http", "a connection keeps its idle limit");
+}
+
 static enum MHD_Result answer(struct server *server, struct MHD_Connection *connection,
 			      const char *method, const struct request *request)
 {
@@ -186,6 +194,7 @@ static enum MHD_Result answer(struct server *server, struct MHD_Connection *conn
 
 	if (!info)
 		return MHD_NO;
+	set_idle_limit(connection, 0);
 	exchange_init(&exchange, server);
 	exchange.method = method;
 	exchange.target = request->target;
@@ -198,6 +207,7 @@ static enum MHD_Result answer(struct server *server, struct MHD_Connection *conn
 		exchange_refuse(&exchange, 400, "bad_request", "a header is given twice");
 	else
 		serve(&exchange);
+	set_idle_limit(connection, IDLE_SECONDS);
 	result = respond(connection, &exchange);
 	exchange_fini(&exchange);
 	return result;

@@ -31,6 +31,21 @@ static void write_expected(const char *name, const struct text *text)
 	fclose(file);
 }
 
+/* The canned scan is also what fuzzing the renderers begins with. */
+static void write_seed(void)
+{
+	Goheapd__ScanResult *result = canned_scan();
+	struct text packed;
+	uint8_t *to;
+
+	text_init(&packed);
+	assert_success(
+	    bytes_extend(&packed.bytes, goheapd__scan_result__get_packed_size(result), &to));
+	goheapd__scan_result__pack(result, to);
+	write_expected("../../fuzz/corpus/render/canned", &packed);
+	text_fini(&packed);
+}
+
 static char *read_expected(const char *name)
 {
 	char path[512];
@@ -143,6 +158,8 @@ static void memusage_reads_well(void **state)
 	struct text text;
 
 	(void)state;
+	if (getenv("UPDATE_EXPECTED"))
+		write_seed();
 	text_init(&text);
 	render_json_memusage(&text, &view);
 	check_json(&text, "memusage.json");
