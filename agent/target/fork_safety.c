@@ -16,10 +16,10 @@ enum {
 	LEAST_TASKS = 16,      /* Go dies if it cannot make a thread */
 	TASK_SHARE = 10,       /* and a tenth of the limit has to be left */
 
-	/* Predictions, from measurements: bench/ compares them with what comes out. */
+	/* Predictions, from what was measured where nothing else ran. */
 	STOP_BASE_US = 300,
 	STOP_THREAD_US = 15,
-	FORK_MIB_US = 10,  /* page tables copied */
+	FORK_MIB_US = 20,  /* page tables copied; file mappings are not */
 	READ_MIB_US = 170, /* memory turned into a graph under the stop */
 	/* Below this, huge pages are not worth a longer pause. */
 	HUGE_PAGES_LEAST = 64 << 20,
@@ -209,7 +209,7 @@ static void predict(const struct process *process, struct fork_safety *verdict)
 {
 	uint64_t base = STOP_BASE_US + (uint64_t)process->thread_count * STOP_THREAD_US;
 
-	verdict->fork_pause_us = base + mib(process->rss_bytes) * FORK_MIB_US;
+	verdict->fork_pause_us = base + mib(process->rss_anon_bytes) * FORK_MIB_US;
 	verdict->stop_pause_us = base + mib(process->rss_anon_bytes) * READ_MIB_US;
 }
 

@@ -153,8 +153,13 @@ def _():
 
 
 def count_of_exec(pid):
-    with open(f"/proc/{pid}/cmdline", "rb") as file:
-        return int(file.read().split(b"\0")[2] or 0)
+    """The program's second argument; in the middle of an exec there is none to be seen."""
+    def count():
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            arguments = file.read().split(b"\0")
+        return len(arguments) > 2 and int(arguments[2])
+
+    return procfs.eventually(count, "the target has no arguments")
 
 
 @suite.test("a thread in vfork is waited for, and a long one reported")
@@ -188,7 +193,7 @@ def _():
                                str(PATIENT)], stdout=subprocess.DEVNULL) as stopper:
             procfs.eventually(lambda: states(target.pid) == {"t"}, "it does not stop")
             os.kill(target.pid, signal.SIGKILL)
-            check_equal(stopper.wait(), 0, "exit status")
+            check(stopper.wait() in (0, FAILED), "the tool did not end well")
         check_equal(target.process.wait(5), KILLED, "how the target ended")
 
 
