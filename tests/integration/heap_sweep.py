@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
 """Stops programs while they collect, and sweep, and looks whether their slots add up."""
 
-import os
-import signal
 import time
 
 import gobuild
 import harness
-from heapfacts import heap_facts
+from heapfacts import heap_facts, resume, stop
 from tap import Suite, check, check_equal, note
 
 STOPS = harness.repeat_count(40, 400)
@@ -19,14 +17,6 @@ SETTLE_SECONDS = 0.002
 OTHERS = 16
 
 suite = Suite()
-
-
-def stop(pid):
-    os.kill(pid, signal.SIGSTOP)
-    while True:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-            if file.read().rpartition(")")[2].split()[0] == "T":
-                return
 
 
 def check_stop(facts, kept):
@@ -57,13 +47,13 @@ def check_variant(version, experiment):
                 met += check_stop(facts, fixture.hello)
                 marking += facts.totals["gcphase"] != 0
                 in_hands += facts.totals["sweeping_spans"] > 0
-            os.kill(fixture.pid, signal.SIGCONT)
+            resume(fixture.pid)
             stops += 1
         check(met, "the program was never met sweeping")
         note(f"{stops} stops: {met} while sweeping, {in_hands} of them in the middle of a span, "
              f"{marking} while marking")
     finally:
-        os.kill(fixture.pid, signal.SIGCONT)
+        resume(fixture.pid)
         fixture.close()
 
 

@@ -2,7 +2,10 @@
 
 import contextlib
 import json
+import os
+import signal
 import subprocess
+import time
 
 import harness
 from tap import check
@@ -30,6 +33,27 @@ class HeapFacts:
         self.process.stdin.close()
         self.process.stdout.close()
         self.process.wait()
+
+
+def wait_stopped(pid):
+    """Until all of a process that was sent SIGSTOP stands still."""
+    while True:
+        states = set()
+        for tid in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{tid}/stat", encoding="ascii") as file:
+                states.add(file.read().rpartition(")")[2].split()[0])
+        if states == {"T"}:
+            return
+        time.sleep(0.0005)
+
+
+def stop(pid):
+    os.kill(pid, signal.SIGSTOP)
+    wait_stopped(pid)
+
+
+def resume(pid):
+    os.kill(pid, signal.SIGCONT)
 
 
 @contextlib.contextmanager
