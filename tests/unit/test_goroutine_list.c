@@ -1,0 +1,224 @@
+/* Goroutines as messages, over a made-up program. */
+#include "tests/support/assertions.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "agent/goruntime/module.h"
+#include "agent/goruntime/stack.h"
+#include "agent/report/goroutine_list.h"
+#include "agent/report/message.h"
+#include "tests/support/fake_program.h"
+
+enum function { GOEXIT, MAIN, WORK, DEEP, FUNCTIONS };
+
+static const struct fake_function functions[FUNCTIONS] = {
+	[GOEXIT] = { .name = "runtime.goexit", .flag = PCLNTAB_FLAG_TOP_FRAME },
+	[MAIN] = { .name = "main.main", .frame = 8 },
+	[WORK] = { .name = "main.work", .frame = 16 },
+	[DEEP] = { .name = "main.deep", .frame = 0 },
+};
+
+struct fixture {
+	struct fake_program program;
+	struct module_table *modules;
+	struct goroutine_table *table;
+	struct stack_walker *walker;
+	struct stack_scan scans[8];
+	struct stopped_thread thread;
+	Goheapd__ScanResult result;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	fake_program_init(&f->program, functions, FUNCTIONS);
+	goheapd__scan_result__init(&f->result);
+	for (int i = 0; i < 8; i++)
+		f->scans[i].in_use_bytes = 100 + (uint64_t)i;
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < f->result.n_goroutines; i++)
+		goheapd__goroutine__free_unpacked(f->result.goroutines[i], NULL);
+	free(f->result.goroutines);
+	stack_walker_free(f->walker);
+	goroutine_table_free(f->table);
+	module_table_free(f->modules);
+	fake_program_fini(&f->program);
+	free(f);
+	return 0;
+}
+
+/* A goroutine in main.work, which main.main called, started by a go statement in main.main. */
+static taddr add_worker(struct fixture *f)
+{
+	const struct layout *l = &f->program.layout;
+	const uint64_t words[] = { 1, 2, fake_program_pc(MAIN, 0x20), 3, fake_program_pc(GOEXIT, 1),
+				   0 };
+	taddr g = fake_program_g(&f->program, fake_program_pc(WORK, 0x10), sizeof(words));
+
+	fake_program_push(&f->program, g, words, 6);
+	fake_program_set(&f->program, g, l->g_created_pc, fake_program_pc(MAIN, 0x30));
+	return g;
+}
+
+static void list(struct fixture *f, bool want_dead)
+{
+	struct memory *memory = fake_memory_memory(f->program.memory);
+	const struct layout *l = &f->program.layout;
+	struct goroutine_list_input input = { .scans = f->scans, .want_dead = want_dead };
+
+	fake_memory_forget(f->program.memory);
+	assert_success(module_table_read(memory, l, &f->modules));
+	assert_success(goroutine_table_read(memory, l, f->modules, &f->thread, 1, &f->table));
+	assert_success(stack_walker_new(memory, l, f->modules, f->table, &f->walker));
+	input.goroutines = f->table;
+	input.modules = f->modules;
+	input.walker = f->walker;
+	assert_success(goroutine_list_fill(&input, &f->result));
+}
+
+static void assert_bytes(ProtobufCBinaryData bytes, const char *expected)
+{
+	assert_int_equal(bytes.len, strlen(expected));
+	assert_memory_equal(bytes.data, expected, bytes.len);
+}
+
+static void a_goroutine_comes_with_its_frames(void **state)
+{
+	struct fixture *f = *state;
+	const Goheapd__Goroutine *g;
+
+	add_worker(f);
+	list(f, false);
+	assert_int_equal(f->result.n_goroutines, 1);
+	g = f->result.goroutines[0];
+	assert_string_equal(g->status, "waiting");
+	assert_int_equal(g->stack_bytes, FAKE_STACK_SIZE);
+	assert_true(g->has_stack_in_use_bytes);
+	assert_int_equal(g->stack_in_use_bytes, 100);
+	assert_false(g->has_error);
+	assert_false(g->has_thread);
+	assert_true(g->has_created_by);
+	assert_bytes(g->created_by, "main.main");
+	assert_int_equal(g->n_frames, 3);
+	assert_bytes(g->frames[0]->function, "main.work");
+	assert_bytes(g->frames[1]->function, "main.main");
+	assert_bytes(g->frames[2]->function, "runtime.goexit");
+}
+
+static void dead_goroutines_are_left_out_unless_wanted(void **state)
+{
+	struct fixture *f = *state;
+	taddr dead = add_worker(f);
+
+	add_worker(f);
+	fake_program_set(&f->program, dead, f->program.layout.g_status, GOROUTINE_DEAD);
+	fake_program_set(&f->program, dead, f->program.layout.g_id, 4711);
+	list(f, true);
+	assert_int_equal(f->result.n_goroutines, 2);
+	assert_string_equal(f->result.goroutines[0]->status, "dead");
+	assert_int_equal(f->result.goroutines[0]->id, 4711);
+	assert_int_equal(f->result.goroutines[0]->n_frames, 0);
+	assert_false(f->result.goroutines[0]->has_stack_in_use_bytes);
+	assert_int_equal(f->result.goroutines[1]->stack_in_use_bytes, 101);
+}
+
+static void a_stack_that_breaks_off_keeps_its_frames_and_says_so(void **state)
+{
+	struct fixture *f = *state;
+	const uint64_t words[] = { 1, 2, 0x12345678 };
+	taddr g = fake_program_g(&f->program, fake_program_pc(WORK, 0x10), sizeof(words));
+	const Goheapd__Goroutine *message;
+
+	fake_program_push(&f->program, g, words, 3);
+	list(f, false);
+	message = f->result.goroutines[0];
+	assert_true(message->has_error);
+	assert_true(message->error.len > 0);
+	assert_int_equal(message->n_frames, 1);
+	assert_bytes(message->frames[0]->function, "main.work");
+}
+
+static void deep_stacks_are_cut(void **state)
+{
+	enum { WORDS = 2 * GOROUTINE_LIST_FRAMES_MAX };
+	struct fixture *f = *state;
+	const struct layout *l = &f->program.layout;
+	taddr g = fake_program_g(&f->program, fake_program_pc(DEEP, 4), 0);
+	taddr lo = fake_program_room(&f->program, WORDS * 8), hi = lo + WORDS * 8;
+	const Goheapd__Goroutine *message;
+
+	fake_program_set(&f->program, g, l->g_stack_lo, lo);
+	fake_program_set(&f->program, g, l->g_stack_hi, hi);
+	fake_program_set(&f->program, g, l->g_sched_sp, lo);
+	fake_program_set(&f->program, g, l->g_stack_top, hi - 8);
+	for (taddr at = lo; at < hi - 16; at += 8)
+		fake_memory_store(f->program.memory, at, 8, fake_program_pc(DEEP, 4));
+	fake_memory_store(f->program.memory, hi - 16, 8, fake_program_pc(GOEXIT, 1));
+	list(f, false);
+	message = f->result.goroutines[0];
+	assert_int_equal(message->n_frames, GOROUTINE_LIST_FRAMES_MAX);
+	assert_bytes(message->frames[GOROUTINE_LIST_FRAMES_MAX - 1]->function, "main.deep");
+	assert_bytes(message->error, "the outer frames of this deep stack are left out");
+}
+
+/* Waits are noted on the monotonic clock and told since the epoch. */
+static void a_wait_is_told_since_the_epoch(void **state)
+{
+	struct fixture *f = *state;
+	taddr g = add_worker(f);
+	struct timespec monotonic, real;
+	uint64_t now;
+
+	clock_gettime(CLOCK_MONOTONIC, &monotonic);
+	clock_gettime(CLOCK_REALTIME, &real);
+	now = (uint64_t)real.tv_sec * 1000000000 + (uint64_t)real.tv_nsec;
+	fake_program_set(&f->program, g, f->program.layout.g_wait_since,
+			 (uint64_t)monotonic.tv_sec * 1000000000 + (uint64_t)monotonic.tv_nsec);
+	fake_program_set(&f->program, add_worker(f), f->program.layout.g_wait_since, 0);
+	list(f, false);
+	assert_true(f->result.goroutines[0]->has_waiting_since_ns);
+	/* The clocks are read one after the other, here and there. */
+	assert_true(f->result.goroutines[0]->waiting_since_ns / 1000000000 - now / 1000000000 +
+			3600 <=
+		    7200);
+	assert_false(f->result.goroutines[1]->has_waiting_since_ns);
+}
+
+static void messages_grow_by_powers_of_two(void **state)
+{
+	void **array = NULL;
+
+	(void)state;
+	for (size_t count = 0; count < 1000; count++) {
+		assert_success(message_reserve(&array, count));
+		array[count] = (void *)count;
+	}
+	for (size_t i = 0; i < 1000; i++)
+		assert_ptr_equal(array[i], (void *)i);
+	free(array);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(a_goroutine_comes_with_its_frames),
+		TEST(dead_goroutines_are_left_out_unless_wanted),
+		TEST(a_stack_that_breaks_off_keeps_its_frames_and_says_so),
+		TEST(deep_stacks_are_cut),
+		TEST(a_wait_is_told_since_the_epoch),
+		cmocka_unit_test(messages_grow_by_powers_of_two),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

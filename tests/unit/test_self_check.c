@@ -1,0 +1,87 @@
+/* Sums that must add up. */
+#include "tests/support/assertions.h"
+
+#include "agent/goruntime/goroutine.h"
+#include "agent/goruntime/page_alloc.h"
+#include "agent/goruntime/span.h"
+#include "agent/report/self_check.h"
+
+/* Stands in for agent/goruntime's. */
+const char *goroutine_table_complaint(const struct goroutine_table *table)
+{
+	return (const char *)table;
+}
+
+static void assert_verdict(const struct self_check_input *input, const char *expected)
+{
+	char verdict[SELF_CHECK_SIZE];
+
+	self_check(input, verdict);
+	assert_string_equal(verdict, expected);
+}
+
+static const struct span_totals good_spans = {
+	.in_use_pages = 5000,
+	.runtime_in_use_pages = 5000,
+	.allocated_objects = 1000,
+	.alloc_count_sum = 1000,
+};
+static const struct page_totals good_pages = { .managed_pages = 8192 };
+
+static void what_adds_up_is_ok(void **state)
+{
+	const struct self_check_input input = { .spans = &good_spans, .pages = &good_pages };
+
+	(void)state;
+	assert_verdict(&input, "ok");
+}
+
+/* Each thread may have been stopped between taking a slot and counting it. */
+static void threads_may_be_between_two_counters(void **state)
+{
+	struct span_totals spans = good_spans;
+	struct self_check_input input = { .spans = &spans,
+					  .pages = &good_pages,
+					  .thread_count = 3 };
+
+	(void)state;
+	spans.alloc_count_sum = 997;
+	assert_verdict(&input, "ok");
+	spans.alloc_count_sum = 996;
+	assert_verdict(&input, "spans count 996 allocated objects, their bits 1000");
+	spans.alloc_count_sum = 1004;
+	assert_verdict(&input, "spans count 1004 allocated objects, their bits 1000");
+	spans.sweeping_spans = 1;
+	assert_verdict(&input, "ok");
+}
+
+static void each_contradiction_has_its_sentence(void **state)
+{
+	struct span_totals spans = good_spans;
+	struct page_totals pages = good_pages;
+	struct self_check_input input = { .spans = &spans, .pages = &pages };
+
+	(void)state;
+	input.goroutines = (const struct goroutine_table *)"an m has no g0";
+	assert_verdict(&input, "an m has no g0");
+	input.skipped_specials = 2;
+	assert_verdict(&input, "2 lists of specials do not hold together");
+	pages.contradictions = 1;
+	assert_verdict(&input, "1 pages are free and in a span at once");
+	spans.runtime_in_use_pages = 4999;
+	assert_verdict(&input, "the heap counts 4999 pages in use, its spans have 5000");
+	spans.skipped_spans = 1;
+	assert_verdict(&input, "1 spans contradict the runtime's other tables");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_adds_up_is_ok),
+		cmocka_unit_test(threads_may_be_between_two_counters),
+		cmocka_unit_test(each_contradiction_has_its_sentence),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
