@@ -158,7 +158,7 @@ static void deep_stacks_are_cut(void **state)
 
 	fake_program_set(&f->program, g, l->g_stack_lo, lo);
 	fake_program_set(&f->program, g, l->g_stack_hi, hi);
-	fake_program_set(&f->program, g, l->g_sched_sp, lo);
+	fake_program_set(&f->program, g, l->g_sched_sp, lo + 8);
 	fake_program_set(&f->program, g, l->g_stack_top, hi - 8);
 	for (taddr at = lo; at < hi - 16; at += 8)
 		fake_memory_store(f->program.memory, at, 8, fake_program_pc(DEEP, 4));
