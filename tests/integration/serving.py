@@ -434,6 +434,25 @@ def _():
     check(received.startswith(b"HTTP/1.1 200") or received.startswith(b"HTTP/1.0 200"), received)
 
 
+@suite.test("descriptors and threads do not grow with use")
+def _():
+    def count():
+        return (len(os.listdir(f"/proc/{daemon.process.pid}/fd")),
+                len(os.listdir(f"/proc/{daemon.process.pid}/task")))
+
+    def use(times):
+        for _ in range(times):
+            daemon.get(f"/pid/{PID}/memusage")
+            daemon.get(f"/pid/{FAILURES + 5}/memusage")
+            daemon.get("/pids", unix=True)
+            daemon.get("/nowhere")
+    use(3)
+    eventually(lambda: count()[1] <= 8, "threads stay")
+    before = count()
+    use(30)
+    eventually(lambda: count() == before, f"before {before}, after {count()}")
+
+
 # ---- beginning and end ----
 
 @suite.test("root gives itself up, and only the launcher keeps it")
