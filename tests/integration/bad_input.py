@@ -43,6 +43,12 @@ def running(*command, **keywords):
         process.wait()
 
 
+def settle_sleep(pid):
+    """Waits until sleep has begun to sleep: before, it opens and closes files."""
+    eventually(lambda: os.readlink(f"/proc/{pid}/exe").endswith("sleep")
+               and "nanosleep" in pathlib.Path(f"/proc/{pid}/wchan").read_text(), "no sleep")
+
+
 def need(program):
     if not shutil.which(program):
         raise Skip(f"{program} is not installed")
@@ -58,7 +64,7 @@ def _():
 @suite.test("a program that is not Go is not_go")
 def _():
     with running("sleep", "1000") as process:
-        eventually(lambda: os.readlink(f"/proc/{process.pid}/exe").endswith("sleep"), "no exec")
+        settle_sleep(process.pid)
         with unharmed(process.pid):
             check_error(process.pid, 422, "not_go")
 
@@ -80,7 +86,7 @@ def _():
     command = ("unshare", "--pid", "--fork", "--kill-child", "sleep", "1000")
     with running(*command) as process:
         inner = eventually(lambda: children(process.pid), "no child").pop()
-        eventually(lambda: os.readlink(f"/proc/{inner}/exe").endswith("sleep"), "no exec")
+        settle_sleep(inner)
         with unharmed(inner):
             check_error(inner, 422, "not_go")
 
