@@ -94,7 +94,7 @@ int keeper_main(void)
 	ignore_signals();
 	/* what it touches stays in memory; refused without the right to, which is no reason to fail
 	 */
-	mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
+	mlockall(MCL_CURRENT | MCL_ONFAULT);
 	/* fails where an order needs no decoder and there is none */
 	fcntl(keeper.decoder, F_SETFL, O_NONBLOCK);
 	frame_reader_init(&keeper.plans, keeper.decoder, &frame_plan_event);

@@ -99,6 +99,8 @@ class Agent:
         self.process.terminate()
         try:
             check_equal(self.process.wait(20), 0, "exit status of the agent")
+            # of the helpers, whose exit status nobody sees
+            check("Sanitizer" not in self.log() and "runtime error" not in self.log(), "a fault")
         except BaseException:
             note(self.log())
             raise
@@ -479,7 +481,7 @@ def _():
     with Agent() as agent, Fixture([demo()]) as target:
         request = agent.send_scan(target.pid)
         pid = agent.freeze("decoder")
-        os.kill(pid, signal.SIGSEGV)
+        os.kill(pid, signal.SIGUSR1)
         os.kill(pid, signal.SIGCONT)
         failure = check_failure(agent.client.answer(request), "INTERNAL", "under id ")
         identifier = failure["message"].decode().split("under id ")[1]
