@@ -118,9 +118,11 @@ struct error *graph_read(struct memory *memory, const struct layout *layout,
 
 	if (!graph)
 		return &error_nomem;
-	graph->budget.limit = memory_limit;
 	graph->spans = spans;
 	graph->lookup = span_table_lookup(spans);
+	graph->budget.limit = memory_limit;
+	/* What marking will take, a byte for each object, must fit beside the graph. */
+	graph->budget.reserved = graph->lookup->object_end;
 	err = read_graph(graph, memory, layout, thread_count);
 	if (err)
 		return error_context(err, "object graph");

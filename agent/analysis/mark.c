@@ -183,7 +183,7 @@ static struct error *mark_roots(struct marker *m, uint64_t start, uint64_t end)
 		const struct heap_root *root = root_set_at(marking->roots, i);
 		struct error *err;
 
-		if (phase_of(root->kind) != marking->phase)
+		if (phase_of((enum root_kind)root->kind) != marking->phase)
 			continue;
 		err = visit(m, root->object);
 		if (err)
@@ -372,7 +372,7 @@ static struct error *run_counted(struct mark *mark, const struct root_set *roots
 static bool has_roots(const struct root_set *roots, enum phase phase)
 {
 	for (uint64_t i = 0; i < root_set_count(roots); i++)
-		if (phase_of(root_set_at(roots, i)->kind) == phase)
+		if (phase_of((enum root_kind)root_set_at(roots, i)->kind) == phase)
 			return true;
 	return false;
 }

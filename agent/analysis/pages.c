@@ -14,7 +14,7 @@ static uint64_t round_up(uint64_t size, uint64_t unit)
 
 static struct error *charge(struct budget *budget, uint64_t size)
 {
-	uint64_t used = atomic_fetch_add(&budget->used, size) + size;
+	uint64_t used = atomic_fetch_add(&budget->used, size) + size + budget->reserved;
 
 	if (!budget->limit || used <= budget->limit)
 		return NULL;

@@ -13,7 +13,8 @@
 
 /* Shared by the threads of a scan. */
 struct budget {
-	uint64_t limit; /* bytes; 0: none */
+	uint64_t limit;    /* bytes; 0: none */
+	uint64_t reserved; /* of the limit, for what comes later */
 	_Atomic uint64_t used;
 };
 

@@ -4,10 +4,7 @@
 
 #include "agent/goruntime/span.h"
 
-/*
- * Roots can be many millions (a stack slot each), so they are kept in segments: nothing is ever
- * copied for growth.
- */
+/* Kept in segments, so that nothing is ever copied for growth. */
 enum { SEGMENT_ROOTS = 64 << 10, SEGMENTS_MAX = 1 << 16 };
 
 struct root_set {

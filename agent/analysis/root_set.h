@@ -11,11 +11,12 @@
 
 struct span_table;
 
+/* 16 bytes: there can be many millions. */
 struct heap_root {
 	uint32_t object;
 	uint32_t goroutine; /* or ROOT_NO_GOROUTINE */
-	taddr slot;
-	enum root_kind kind;
+	uint64_t slot : 56; /* where the word was read, 0 for a register */
+	uint64_t kind : 8;  /* enum root_kind */
 };
 
 struct root_set;

@@ -44,6 +44,17 @@ static void what_is_trimmed_can_be_used_again(void **state)
 	assert_int_equal(budget.used, 0);
 }
 
+static void what_is_reserved_cannot_be_had(void **state)
+{
+	struct budget budget = { .limit = 8 * MIB, .reserved = 3 * MIB };
+	struct pages pages;
+
+	(void)state;
+	assert_error(pages_init(&pages, &budget, 5 * MIB + 1), ERROR_OUT_OF_MEMORY);
+	assert_success(pages_init(&pages, &budget, 5 * MIB));
+	pages_fini(&pages);
+}
+
 static void nothing_takes_no_pages(void **state)
 {
 	struct budget budget = { 0 };
@@ -63,6 +74,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pages_come_zeroed_and_can_be_written),
 		cmocka_unit_test(what_is_trimmed_can_be_used_again),
+		cmocka_unit_test(what_is_reserved_cannot_be_had),
 		cmocka_unit_test(nothing_takes_no_pages),
 	};
 
