@@ -29,6 +29,7 @@ void decoded_fini(struct decoded *decoded)
 	graph_free(decoded->graph);
 	root_set_free(decoded->roots);
 	special_table_free(decoded->specials);
+	goroutine_list_free(decoded->list);
 	free(decoded->scans);
 	stack_walker_free(decoded->walker);
 	goroutine_table_free(decoded->goroutines);
@@ -175,6 +176,19 @@ static struct error *list_stacks(struct decoded *d)
 	return err;
 }
 
+static struct error *read_list(struct decoded *d)
+{
+	const struct goroutine_list_input input = {
+		.goroutines = d->goroutines,
+		.modules = d->modules,
+		.walker = d->walker,
+		.scans = d->scans,
+		.want_dead = d->request->want_dead_goroutines,
+	};
+
+	return d->request->want_goroutines ? goroutine_list_read(&input, &d->list) : NULL;
+}
+
 /* Everything that needs the target's memory. */
 static struct error *read_all(struct decoded *d, Goheapd__ScanResult *result)
 {
@@ -184,6 +198,8 @@ static struct error *read_all(struct decoded *d, Goheapd__ScanResult *result)
 	if (err)
 		return err;
 	err = d->request->census ? read_stack_roots(d, &nowhere) : read_objects(d);
+	if (!err)
+		err = read_list(d);
 	if (!err)
 		err = find_metadata(d);
 	if (!err)

@@ -10,6 +10,7 @@
 #include "agent/report/decode.h"
 #include "agent/report/range_list.h"
 
+struct goroutine_list;
 struct goroutine_table;
 struct graph;
 struct maps;
@@ -32,7 +33,8 @@ struct decoded {
 	struct module_table *modules;
 	struct goroutine_table *goroutines;
 	struct stack_walker *walker;
-	struct stack_scan *scans; /* by goroutine; zero for those that are dead */
+	struct stack_scan *scans;    /* by goroutine; zero for those that are dead */
+	struct goroutine_list *list; /* NULL unless it is wanted */
 	struct special_table *specials;
 	struct root_set *roots; /* these three: not in a census */
 	struct graph *graph;

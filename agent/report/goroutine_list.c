@@ -8,34 +8,20 @@
 #include "agent/goruntime/machine.h"
 #include "agent/goruntime/module.h"
 #include "agent/goruntime/stack.h"
+#include "agent/report/frame_list.h"
 #include "agent/report/message.h"
 
-struct frames {
-	const struct goroutine_list_input *input;
-	Goheapd__Goroutine *message;
-	struct error *err;
-	bool cut;
+struct goroutine_list {
+	struct goroutine_list_input input;
+	struct frame_list frames;
+	struct goroutine_frames *stacks; /* by goroutine */
+	uint32_t count;                  /* of goroutines */
 };
 
 bool goroutine_is_alive(const struct goroutine *g)
 {
 	return g->status != GOROUTINE_IDLE && g->status != GOROUTINE_DEAD &&
 	       g->status != GOROUTINE_DEADEXTRA;
-}
-
-/* ERROR_GONE and the like end the scan; what is wrong with one stack is said in its message. */
-static bool is_about_stack(const struct error *err)
-{
-	switch (error_code(err)) {
-	case ERROR_FAULT:
-	case ERROR_FORMAT:
-	case ERROR_LIMIT:
-	case ERROR_UNSUPPORTED:
-	case ERROR_CORRUPT_TARGET:
-		return true;
-	default:
-		return false;
-	}
 }
 
 static struct error *fill_frame(Goheapd__Frame *frame, const struct pclntab_line *line)
@@ -68,48 +54,30 @@ static struct error *add_frame(Goheapd__Goroutine *message, const struct pclntab
 	return fill_frame(frame, line);
 }
 
-static bool visit_frame(void *arg, const struct stack_frame *frame)
-{
-	struct frames *frames = arg;
-	const struct pclntab_line *lines;
-	uint32_t count;
-
-	frames->err = stack_frame_lines(frames->input->walker, frame, &lines, &count);
-	for (uint32_t i = 0; !frames->err && i < count; i++) {
-		if (frames->message->n_frames == GOROUTINE_LIST_FRAMES_MAX) {
-			frames->cut = true;
-			return false;
-		}
-		frames->err = add_frame(frames->message, &lines[i]);
-	}
-	return !frames->err;
-}
-
 static struct error *set_error(Goheapd__Goroutine *message, const char *text)
 {
 	message->has_error = true;
 	return message_text(text, &message->error);
 }
 
-static struct error *fill_frames(const struct goroutine_list_input *input,
-				 const struct goroutine *g, Goheapd__Goroutine *message)
+static struct error *fill_frames(const struct goroutine_list *list,
+				 const struct goroutine_frames *stack, Goheapd__Goroutine *message)
 {
-	struct frames frames = { .input = input, .message = message };
-	struct error *err = stack_walk(input->walker, g, visit_frame, &frames);
+	for (uint32_t i = 0; i < stack->count; i++) {
+		const struct frame_lines_of *frame = &list->frames.frames[stack->first + i];
 
-	if (!err)
-		err = frames.err;
-	else
-		error_free(frames.err);
-	if (!err && frames.cut)
-		return set_error(message, "the outer frames of this deep stack are left out");
-	if (err && is_about_stack(err)) {
-		struct error *failed = set_error(message, error_message(err));
+		for (uint32_t k = 0; k < frame->count; k++) {
+			struct error *err = add_frame(message, &frame->lines[k]);
 
-		error_free(err);
-		return failed;
+			if (err)
+				return err;
+		}
 	}
-	return err;
+	if (stack->error)
+		return set_error(message, stack->error);
+	if (stack->cut)
+		return set_error(message, "the outer frames of this deep stack are left out");
+	return NULL;
 }
 
 /* The place of the go statement; left out where its function cannot be told. */
@@ -128,7 +96,7 @@ static struct error *fill_creator(const struct goroutine_list_input *input,
 	if (!err && found)
 		err = pclntab_lines(module->pclntab, &func, g->created_pc, true, NULL, 0, lines,
 				    &count);
-	if (err && is_about_stack(err)) {
+	if (err && error_code(err) != ERROR_NOMEM) {
 		error_free(err);
 		return NULL;
 	}
@@ -193,9 +161,10 @@ static struct error *fill_state(const struct goroutine_list_input *input, const 
 	return message_text(reason, &message->wait_reason);
 }
 
-static struct error *fill(const struct goroutine_list_input *input, uint32_t index,
+static struct error *fill(const struct goroutine_list *list, uint32_t index,
 			  Goheapd__Goroutine *message)
 {
+	const struct goroutine_list_input *input = &list->input;
 	const struct goroutine *g = goroutine_table_at(input->goroutines, index);
 	struct error *err = fill_state(input, g, message);
 
@@ -211,30 +180,72 @@ static struct error *fill(const struct goroutine_list_input *input, uint32_t ind
 		return err;
 	message->has_stack_in_use_bytes = input->scans[index].trust != STACK_SKIPPED;
 	message->stack_in_use_bytes = input->scans[index].in_use_bytes;
-	return fill_frames(input, g, message);
+	return fill_frames(list, &list->stacks[index], message);
 }
 
-struct error *goroutine_list_fill(const struct goroutine_list_input *input,
-				  Goheapd__ScanResult *result)
+static struct error *add_goroutine(const struct goroutine_list *list, uint32_t index,
+				   Goheapd__ScanResult *result)
 {
-	for (uint32_t i = 0; i < goroutine_table_count(input->goroutines); i++) {
-		Goheapd__Goroutine *message;
+	Goheapd__Goroutine *message;
+	struct error *err = message_reserve((void ***)&result->goroutines, result->n_goroutines);
+
+	if (err)
+		return err;
+	message = malloc(sizeof(*message));
+	if (!message)
+		return &error_nomem;
+	goheapd__goroutine__init(message);
+	result->goroutines[result->n_goroutines++] = message;
+	return fill(list, index, message);
+}
+
+struct error *goroutine_list_fill(const struct goroutine_list *list, Goheapd__ScanResult *result)
+{
+	for (uint32_t i = 0; i < list->count; i++) {
 		struct error *err;
 
-		if (!input->want_dead &&
-		    !goroutine_is_alive(goroutine_table_at(input->goroutines, i)))
+		if (!list->input.want_dead &&
+		    !goroutine_is_alive(goroutine_table_at(list->input.goroutines, i)))
 			continue;
-		err = message_reserve((void ***)&result->goroutines, result->n_goroutines);
-		if (err)
-			return err;
-		message = malloc(sizeof(*message));
-		if (!message)
-			return &error_nomem;
-		goheapd__goroutine__init(message);
-		result->goroutines[result->n_goroutines++] = message;
-		err = fill(input, i, message);
+		err = add_goroutine(list, i, result);
 		if (err)
 			return error_context(err, "goroutine %u", i);
 	}
+	return NULL;
+}
+
+void goroutine_list_free(struct goroutine_list *list)
+{
+	if (!list)
+		return;
+	for (uint32_t i = 0; list->stacks && i < list->count; i++)
+		goroutine_frames_fini(&list->stacks[i]);
+	free(list->stacks);
+	frame_list_fini(&list->frames);
+	free(list);
+}
+
+struct error *goroutine_list_read(const struct goroutine_list_input *input,
+				  struct goroutine_list **ret)
+{
+	struct goroutine_list *list scoped(goroutine_list_freep) = calloc(1, sizeof(*list));
+	struct error *err = NULL;
+
+	if (!list)
+		return &error_nomem;
+	list->input = *input;
+	list->count = goroutine_table_count(input->goroutines);
+	list->stacks = calloc(list->count + (size_t)1, sizeof(*list->stacks));
+	if (!list->stacks)
+		return &error_nomem;
+	for (uint32_t i = 0; !err && i < list->count; i++) {
+		const struct goroutine *g = goroutine_table_at(input->goroutines, i);
+
+		if (goroutine_is_alive(g))
+			err = frame_list_take(&list->frames, input->walker, g, &list->stacks[i]);
+	}
+	if (err)
+		return error_context(err, "frames of goroutines");
+	*ret = take(list);
 	return NULL;
 }

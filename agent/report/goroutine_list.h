@@ -1,6 +1,6 @@
 /*
- * Goroutines as messages, with their frames and source lines. They are made while the target's
- * memory can still be read, for that is where the stacks are.
+ * Goroutines as messages, with their frames and source lines: first what has to be read of the
+ * target, then, without it, the messages.
  */
 #ifndef AGENT_REPORT_GOROUTINE_LIST_H
 #define AGENT_REPORT_GOROUTINE_LIST_H
@@ -16,9 +16,13 @@ struct module_table;
 struct stack_scan;
 struct stack_walker;
 
-/* Frames of one goroutine beyond this many are left out, the outermost ones. */
-enum { GOROUTINE_LIST_FRAMES_MAX = 512 };
+struct goroutine;
+struct goroutine_list;
 
+/* Is there anything to say of a goroutine but that it once was? */
+bool goroutine_is_alive(const struct goroutine *g);
+
+/* All borrowed for the list's life. */
 struct goroutine_list_input {
 	const struct goroutine_table *goroutines;
 	const struct module_table *modules;
@@ -27,12 +31,14 @@ struct goroutine_list_input {
 	bool want_dead;
 };
 
-/* Is there anything to say of a goroutine but that it once was? */
-struct goroutine;
-bool goroutine_is_alive(const struct goroutine *g);
+/* Walks every stack. The caller frees *ret. */
+must_check struct error *goroutine_list_read(const struct goroutine_list_input *input,
+					     struct goroutine_list **ret);
+void goroutine_list_free(struct goroutine_list *list);
+DEFINE_FREEP(goroutine_list, goroutine_list_free)
 
-/* Fills result->goroutines. */
-must_check struct error *goroutine_list_fill(const struct goroutine_list_input *input,
+/* Fills result->goroutines; the target's memory is not read. */
+must_check struct error *goroutine_list_fill(const struct goroutine_list *list,
 					     Goheapd__ScanResult *result);
 
 #endif

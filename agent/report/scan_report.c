@@ -41,31 +41,16 @@ struct error *scan_report_new(Goheapd__ScanResult **ret)
 	return NULL;
 }
 
-static struct error *fill_gc(const struct decoded *d, Goheapd__ScanResult *result)
+struct error *scan_report_read(const struct decoded *decoded, Goheapd__ScanResult *result)
 {
-	struct error *err = overview_gc(d->request->memory, d->request->layout, &result->gc);
+	struct error *err =
+	    overview_gc(decoded->request->memory, decoded->request->layout, &result->gc);
 
 	if (err)
 		return err;
 	result->scan->has_gc_cycles = true;
 	result->scan->gc_cycles = result->gc->cycles;
 	return message_string(result->gc->phase, &result->scan->gc_phase);
-}
-
-struct error *scan_report_read(const struct decoded *decoded, Goheapd__ScanResult *result)
-{
-	const struct goroutine_list_input goroutines = {
-		.goroutines = decoded->goroutines,
-		.modules = decoded->modules,
-		.walker = decoded->walker,
-		.scans = decoded->scans,
-		.want_dead = decoded->request->want_dead_goroutines,
-	};
-	struct error *err = fill_gc(decoded, result);
-
-	if (!err && decoded->request->want_goroutines)
-		err = goroutine_list_fill(&goroutines, result);
-	return err;
 }
 
 static struct error *fill_heap(const struct decoded *d, const struct heap_usage *usage,
@@ -268,6 +253,8 @@ struct error *scan_report_finish(const struct decoded *decoded, Goheapd__ScanRes
 		err = fill_trust(decoded, result);
 	if (!err)
 		err = fill_address_space(decoded, &usage, result);
+	if (!err && decoded->list)
+		err = goroutine_list_fill(decoded->list, result);
 	if (!err)
 		err = warn_of_skips(decoded, result);
 	result->scan->depth =

@@ -10,11 +10,11 @@ struct decoded;
 /* A result with its scan, both empty. The caller frees it with free_unpacked. */
 must_check struct error *scan_report_new(Goheapd__ScanResult **ret);
 
-/* What is read while the memory is there: gc state, goroutines. */
+/* What is read while the memory is there: the collector's state. */
 must_check struct error *scan_report_read(const struct decoded *decoded,
 					  Goheapd__ScanResult *result);
 
-/* The rest: memory, heap, stacks, mappings, trust, warnings. */
+/* The rest: memory, heap, stacks, mappings, goroutines, trust, warnings. */
 must_check struct error *scan_report_finish(const struct decoded *decoded,
 					    Goheapd__ScanResult *result);
 

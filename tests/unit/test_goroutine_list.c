@@ -6,6 +6,7 @@
 
 #include "agent/goruntime/module.h"
 #include "agent/goruntime/stack.h"
+#include "agent/report/frame_list.h"
 #include "agent/report/goroutine_list.h"
 #include "agent/report/message.h"
 #include "tests/support/fake_program.h"
@@ -24,6 +25,7 @@ struct fixture {
 	struct module_table *modules;
 	struct goroutine_table *table;
 	struct stack_walker *walker;
+	struct goroutine_list *list;
 	struct stack_scan scans[8];
 	struct stopped_thread thread;
 	Goheapd__ScanResult result;
@@ -48,6 +50,7 @@ static int teardown(void **state)
 	for (size_t i = 0; i < f->result.n_goroutines; i++)
 		goheapd__goroutine__free_unpacked(f->result.goroutines[i], NULL);
 	free(f->result.goroutines);
+	goroutine_list_free(f->list);
 	stack_walker_free(f->walker);
 	goroutine_table_free(f->table);
 	module_table_free(f->modules);
@@ -82,7 +85,8 @@ static void list(struct fixture *f, bool want_dead)
 	input.goroutines = f->table;
 	input.modules = f->modules;
 	input.walker = f->walker;
-	assert_success(goroutine_list_fill(&input, &f->result));
+	assert_success(goroutine_list_read(&input, &f->list));
+	assert_success(goroutine_list_fill(f->list, &f->result));
 }
 
 static void assert_bytes(ProtobufCBinaryData bytes, const char *expected)
@@ -149,7 +153,7 @@ static void a_stack_that_breaks_off_keeps_its_frames_and_says_so(void **state)
 
 static void deep_stacks_are_cut(void **state)
 {
-	enum { WORDS = 2 * GOROUTINE_LIST_FRAMES_MAX };
+	enum { WORDS = 2 * FRAME_LIST_LINES_MAX };
 	struct fixture *f = *state;
 	const struct layout *l = &f->program.layout;
 	taddr g = fake_program_g(&f->program, fake_program_pc(DEEP, 4), 0);
@@ -165,8 +169,8 @@ static void deep_stacks_are_cut(void **state)
 	fake_memory_store(f->program.memory, hi - 16, 8, fake_program_pc(GOEXIT, 1));
 	list(f, false);
 	message = f->result.goroutines[0];
-	assert_int_equal(message->n_frames, GOROUTINE_LIST_FRAMES_MAX);
-	assert_bytes(message->frames[GOROUTINE_LIST_FRAMES_MAX - 1]->function, "main.deep");
+	assert_int_equal(message->n_frames, FRAME_LIST_LINES_MAX);
+	assert_bytes(message->frames[FRAME_LIST_LINES_MAX - 1]->function, "main.deep");
 	assert_bytes(message->error, "the outer frames of this deep stack are left out");
 }
 
