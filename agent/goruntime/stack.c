@@ -222,6 +222,7 @@ static struct error *conservative_roots(struct stack_walker *walker, const struc
 	taddr from = g->sp ? g->sp : g->stack_lo;
 	struct error *err;
 
+	walker->scan.whole = true;
 	stack_window_open(&walker->window, from, g->stack_hi, STACK_READ_AHEAD);
 	err = stack_scan_range(&walker->scan, ROOT_STACK_CONSERVATIVE, from, g->stack_hi);
 	if (err)

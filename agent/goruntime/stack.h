@@ -21,7 +21,7 @@ struct module;
 struct module_table;
 struct root_sink;
 
-enum { STACK_FRAMES_MAX = 1 << 20 };
+enum { STACK_FRAMES_MAX = 1 << 26 }; /* the runtime's largest stack, all of it tiny frames */
 
 struct stack_frame {
 	taddr pc, sp, fp; /* fp: just above the return address */

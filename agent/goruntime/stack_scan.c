@@ -16,7 +16,7 @@ void stack_scan_begin(struct stack_scan_state *scan, struct stack_window *window
 	scan->goroutine = goroutine;
 	scan->lo = lo;
 	scan->hi = hi;
-	scan->failed = false;
+	scan->whole = scan->failed = false;
 	scan->object_count = 0;
 	scan->exact.count = 0;
 	scan->conservative.count = 0;
@@ -58,7 +58,7 @@ static struct error *keep_inner(struct stack_scan_state *scan, enum root_kind ki
 
 	if (err)
 		return err;
-	words->words[words->count++] = (struct inner_word){ value, kind };
+	words->words[words->count++] = value;
 	return NULL;
 }
 
@@ -73,7 +73,7 @@ struct error *stack_scan_word(struct stack_scan_state *scan, enum root_kind kind
 	if (!value)
 		return NULL;
 	if (value >= scan->lo && value < scan->hi)
-		return keep_inner(scan, kind, value);
+		return scan->whole ? NULL : keep_inner(scan, kind, value);
 	err = scan->sink->add(scan->sink, &root);
 	if (err)
 		scan->failed = true;
@@ -200,39 +200,38 @@ static struct placed_object *find_object(struct stack_scan_state *scan, taddr ad
 	return &scan->objects[low - 1];
 }
 
-/* Exact pointers go first, so that an object that has one is scanned exactly. */
-static bool next_inner(struct stack_scan_state *scan, struct inner_word *ret)
+/*
+ * Exact pointers go first, so that an object that has one is scanned exactly. A conservative one
+ * may revive an object that was left over: its words are only likely, too.
+ */
+static bool next_inner(struct stack_scan_state *scan, taddr *ret, enum root_kind *ret_kind)
 {
-	struct inner_words *words = scan->exact.count ? &scan->exact : &scan->conservative;
+	bool exact = scan->exact.count != 0;
+	struct inner_words *words = exact ? &scan->exact : &scan->conservative;
 
 	if (!words->count)
 		return false;
 	*ret = words->words[--words->count];
+	*ret_kind = exact ? ROOT_STACK : ROOT_STACK_CONSERVATIVE;
 	return true;
-}
-
-/* A conservative word may revive an object that was left over: its words are only likely, too. */
-static enum root_kind kind_of_words(enum root_kind pointer)
-{
-	return root_kind_is_conservative(pointer) ? ROOT_STACK_CONSERVATIVE : ROOT_STACK;
 }
 
 struct error *stack_scan_objects(struct stack_scan_state *scan)
 {
-	struct inner_word word;
+	enum root_kind kind;
+	taddr word;
 
 	sort_objects(scan);
 	stack_window_narrow(scan->window, OBJECT_READ_AHEAD);
-	while (next_inner(scan, &word)) {
-		struct placed_object *place = find_object(scan, word.value);
+	while (next_inner(scan, &word, &kind)) {
+		struct placed_object *place = find_object(scan, word);
 		const struct stack_object *object;
 		struct error *err;
 
 		if (!place || !place->object)
 			continue;
 		object = take(place->object);
-		err = stack_scan_masked(scan, kind_of_words(word.kind), place->addr, object->mask,
-					object->word_count);
+		err = stack_scan_masked(scan, kind, place->addr, object->mask, object->word_count);
 		if (err)
 			return err;
 	}

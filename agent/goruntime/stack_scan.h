@@ -20,7 +20,7 @@ struct stack_window;
 
 enum {
 	SCAN_OBJECTS_MAX = 1 << 22, /* on one stack */
-	SCAN_WORDS_MAX = 1 << 26,   /* pointers into the stack, of one stack */
+	SCAN_WORDS_MAX = 1 << 25,   /* pointers into the stack, of one stack */
 };
 
 /* A stack object of a frame, at its place. */
@@ -30,13 +30,9 @@ struct placed_object {
 	uint64_t size;
 };
 
-struct inner_word {
-	taddr value;
-	enum root_kind kind; /* of the word that points here */
-};
-
+/* Words that point into the stack. */
 struct inner_words {
-	struct inner_word *words;
+	taddr *words;
 	size_t count, capacity;
 };
 
@@ -45,7 +41,8 @@ struct stack_scan_state {
 	struct root_sink *sink;
 	uint32_t goroutine;
 	taddr lo, hi; /* the stack's bounds */
-	bool failed;  /* the sink, or memory, did: nothing can make up for it */
+	bool whole;  /* all words are taken anyhow: there is no need to follow any into the stack */
+	bool failed; /* the sink did: nothing can make up for it */
 	struct placed_object *objects;
 	size_t object_count, object_capacity;
 	struct inner_words exact, conservative;

@@ -139,10 +139,10 @@ def check_still(program, goroutines):
 
 # --- Programs that do not hold still
 
-def check_loops(version, count, steps, **keywords):
+def check_loops(version, count, steps=0, processors=1, **keywords):
     """At every stop of goroutines that compute, all that they hold is found. A collection is
     nearly always under way."""
-    with start(version, "loops", env={"GOGC": "5"}, **keywords) as target:
+    with start(version, "loops", str(processors), env={"GOGC": "5"}, **keywords) as target:
         stops, conservative = facts(target.pid, count, steps), 0
         for fact in stops:
             check_objects(fact, target.hello)
@@ -169,7 +169,8 @@ def add_tests(version):
 
     @suite.test(f"go{version}: a goroutine that computes holds what it will use at any stop")
     def _():
-        check_loops(version, harness.repeat_count(60, 3000), 0)
+        check_loops(version, harness.repeat_count(40, 2000))
+        check_loops(version, harness.repeat_count(40, 2000), processors=4)
 
     @suite.test(f"go{version}: nothing is lost from one instruction of the runtime to the next")
     def _():
@@ -188,7 +189,7 @@ for go_version in gobuild.VERSIONS:
 def _():
     harness.need_root()
     wrapper = ["unshare", "--pid", "--fork", "--mount-proc"]
-    check_loops("1.27", harness.repeat_count(20, 200), 0, wrapper=wrapper)
+    check_loops("1.27", harness.repeat_count(20, 200), wrapper=wrapper)
 
 
 @suite.test("position independent and unoptimised programs read the same")

@@ -11,8 +11,15 @@
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <time.h>
 
-enum { THREADS_MAX = 1024, VECTOR_MAX = 16 << 10, PUSHF = 0x9c, TRAP_FLAG = 1 << 8 };
+enum {
+	THREADS_MAX = 1024,
+	VECTOR_MAX = 16 << 10,
+	PUSHF = 0x9c,
+	TRAP_FLAG = 1 << 8,
+	STEP_WAITS = 2000, /* of 0.1 ms */
+};
 
 /* The tid in the innermost pid namespace, which the target's runtime knows. */
 static uint32_t inner_tid(pid_t pid, pid_t tid)
@@ -157,24 +164,50 @@ static struct error *forget_trap_flag(pid_t tid, const struct stopped_thread *th
 	return NULL;
 }
 
-struct error *live_threads_step(struct live_threads *threads, uint32_t index)
+/* Waits a little for the end of a step; false if there is none. */
+static bool wait_for_step(pid_t tid, int *status)
+{
+	const struct timespec pause = { .tv_nsec = 100000 };
+
+	for (unsigned i = 0; i < STEP_WAITS; i++) {
+		if (waitpid(tid, status, __WALL | WNOHANG))
+			return true;
+		nanosleep(&pause, NULL);
+	}
+	return false;
+}
+
+/* One step, and more while there are signals to take. */
+static struct error *step(pid_t tid, bool *ret_done)
+{
+	int signal = 0;
+
+	do {
+		int status = 0;
+
+		if (ptrace(PTRACE_SINGLESTEP, tid, 0, signal))
+			return error_system(errno, "PTRACE_SINGLESTEP %d", (int)tid);
+		*ret_done = wait_for_step(tid, &status);
+		if (!*ret_done)
+			return ptrace(PTRACE_INTERRUPT, tid, 0, 0)
+				   ? error_system(errno, "PTRACE_INTERRUPT %d", (int)tid)
+				   : wait_for_stop(tid);
+		if (!WIFSTOPPED(status))
+			return error_new(ERROR_GONE, "thread %d ended", (int)tid);
+		signal = WSTOPSIG(status) == SIGTRAP || status >> 16 ? 0 : WSTOPSIG(status);
+	} while (signal);
+	return NULL;
+}
+
+struct error *live_threads_step(struct live_threads *threads, uint32_t index, bool *ret)
 {
 	struct stopped_thread *thread = &threads->threads[index];
 	pid_t tid = (pid_t)thread->tid;
 	long code = ptrace(PTRACE_PEEKTEXT, tid, thread->pc, 0);
-	struct error *err = NULL;
-	int signal = 0;
+	struct error *err = step(tid, ret);
 
-	do {
-		int status;
-
-		if (ptrace(PTRACE_SINGLESTEP, tid, 0, signal))
-			return error_system(errno, "PTRACE_SINGLESTEP %d", (int)tid);
-		if (waitpid(tid, &status, __WALL) != tid || !WIFSTOPPED(status))
-			return error_new(ERROR_GONE, "thread %d ended", (int)tid);
-		signal = WSTOPSIG(status) == SIGTRAP || status >> 16 ? 0 : WSTOPSIG(status);
-	} while (signal);
-	err = read_registers(tid, thread);
+	if (!err)
+		err = read_registers(tid, thread);
 	if (!err && (code & 0xff) == PUSHF)
 		err = forget_trap_flag(tid, thread);
 	return err;

@@ -2,6 +2,7 @@
 #ifndef TESTS_SUPPORT_LIVE_THREADS_H
 #define TESTS_SUPPORT_LIVE_THREADS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -15,8 +16,11 @@ struct live_threads {
 
 /* Stops every thread of pid. The caller lets them go with live_threads_fini. */
 must_check struct error *live_threads_stop(pid_t pid, struct live_threads *ret);
-/* Lets the index-th thread execute one instruction, and take a signal if one is due. */
-must_check struct error *live_threads_step(struct live_threads *threads, uint32_t index);
+/*
+ * Lets the index-th thread execute one instruction, and take a signal if one is due. *ret is false
+ * if that is a system call that does not return while the others are stopped.
+ */
+must_check struct error *live_threads_step(struct live_threads *threads, uint32_t index, bool *ret);
 
 void live_threads_fini(struct live_threads *threads);
 

@@ -264,15 +264,15 @@ static struct error *run_steps(const struct live_target *target, struct live_thr
 			       unsigned steps, bool *ret_done)
 {
 	uint32_t runner;
-	bool in_runtime;
+	bool in_runtime, goes_on = true;
 	struct error *err = run_stopped(target, threads, &runner, &in_runtime);
 
 	/* The loops of the user's are not worth many steps. */
 	*ret_done = !steps || in_runtime;
 	if (!in_runtime)
 		steps = 0;
-	for (unsigned i = 0; !err && i < steps; i++) {
-		err = live_threads_step(threads, runner);
+	for (unsigned i = 0; !err && goes_on && i < steps; i++) {
+		err = live_threads_step(threads, runner, &goes_on);
 		memory_fini(target->memory); /* forget what was cached */
 		if (!err)
 			err = run_stopped(target, threads, &runner, &in_runtime);
