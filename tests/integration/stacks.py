@@ -22,7 +22,8 @@ suite = Suite()
 def facts(pid, count=1, steps=0):
     """What the code under test says of the process, at each of a number of stops."""
     command = [harness.program("tests/support/stack_facts"), pid, count, steps]
-    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, check=False)
+    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, timeout=600,
+                          check=False)
     check_equal(done.returncode, 0, "exit status of stack_facts")
     return [json.loads(line) for line in done.stdout.decode().splitlines()]
 
