@@ -92,8 +92,7 @@ int keeper_main(void)
 	struct error *err;
 
 	ignore_signals();
-	/* what it touches stays in memory; refused without the right to, which is no reason to fail
-	 */
+	/* what it has touched stays in memory; without the right to, it does without */
 	mlockall(MCL_CURRENT | MCL_ONFAULT);
 	/* fails where an order needs no decoder and there is none */
 	fcntl(keeper.decoder, F_SETFL, O_NONBLOCK);
