@@ -1,5 +1,6 @@
 #include "agent/target/inject.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/seccomp.h>
@@ -31,12 +32,29 @@ struct injector {
 
 /* ---- memory of the target ---- */
 
-static bool read_target(pid_t tid, taddr addr, void *buffer, size_t size)
+/* ERROR_UNSUPPORTED, saying that what cannot be read, unless the target is gone. */
+static struct error *read_vector(pid_t tid, const struct iovec *local, const struct iovec *remote,
+				 unsigned count, const char *what)
 {
-	struct iovec local = { buffer, size };
-	struct iovec remote = { (void *)(uintptr_t)addr, size };
+	size_t want = 0;
+	ssize_t got = process_vm_readv(tid, local, count, remote, count, 0);
 
-	return process_vm_readv(tid, &local, 1, &remote, 1, 0) == (ssize_t)size;
+	if (got < 0 && errno == ESRCH)
+		return error_new(ERROR_GONE, "the target ended");
+	for (unsigned i = 0; i < count; i++)
+		want += local[i].iov_len;
+	if (got != (ssize_t)want)
+		return error_new(ERROR_UNSUPPORTED, "%s at %p cannot be read", what,
+				 remote[0].iov_base);
+	return NULL;
+}
+
+static struct error *read_target(pid_t tid, taddr addr, void *buffer, size_t size, const char *what)
+{
+	const struct iovec local = { buffer, size };
+	const struct iovec remote = { (void *)(uintptr_t)addr, size };
+
+	return read_vector(tid, &local, &remote, 1, what);
 }
 
 /* ---- checking the plan ---- */
@@ -55,6 +73,7 @@ static struct error *find_function(const struct injector *injector, enum inject_
 				   taddr *ret)
 {
 	uint8_t code[INJECT_CODE_SIZE];
+	struct error *err;
 	unsigned offset;
 
 	for (int i = 0; i < INJECT_CANDIDATES; i++) {
@@ -62,9 +81,9 @@ static struct error *find_function(const struct injector *injector, enum inject_
 
 		if (!entry || !is_code(injector->maps, entry))
 			continue;
-		if (!read_target(injector->process->tid, entry, code, sizeof(code)))
-			return error_new(ERROR_UNSUPPORTED, "%s at 0x%" PRIx64 " cannot be read",
-					 name, entry);
+		err = read_target(injector->process->tid, entry, code, sizeof(code), name);
+		if (err)
+			return err;
 		if (inject_arch_matches(role, code, &offset)) {
 			*ret = entry + offset;
 			return NULL;
@@ -158,15 +177,18 @@ struct machine {
 	taddr next;
 };
 
-static bool read_machine(const struct injector *injector, pid_t tid, taddr m, struct machine *ret)
+static struct error *read_machine(const struct injector *injector, pid_t tid, taddr m,
+				  struct machine *ret)
 {
 	const struct inject_plan *plan = &injector->plan;
-	struct iovec local[3] = { { &ret->procid, 8 }, { &ret->gsignal, 8 }, { &ret->next, 8 } };
-	struct iovec remote[3] = { { (void *)(uintptr_t)(m + plan->m_procid), 8 },
-				   { (void *)(uintptr_t)(m + plan->m_gsignal), 8 },
-				   { (void *)(uintptr_t)(m + plan->m_alllink), 8 } };
+	const struct iovec local[3] = { { &ret->procid, 8 },
+					{ &ret->gsignal, 8 },
+					{ &ret->next, 8 } };
+	const struct iovec remote[3] = { { (void *)(uintptr_t)(m + plan->m_procid), 8 },
+					 { (void *)(uintptr_t)(m + plan->m_gsignal), 8 },
+					 { (void *)(uintptr_t)(m + plan->m_alllink), 8 } };
 
-	return process_vm_readv(tid, local, 3, remote, 3, 0) == 3 * 8;
+	return read_vector(tid, local, remote, 3, "runtime.m");
 }
 
 /* Through runtime.allm and not through the thread's own pointers, which C code may have replaced.
@@ -174,22 +196,19 @@ static bool read_machine(const struct injector *injector, pid_t tid, taddr m, st
 static struct error *find_machine(const struct injector *injector, pid_t tid, pid_t namespace_tid,
 				  taddr *ret, taddr *ret_gsignal)
 {
-	struct machine machine;
+	struct machine machine = { 0 };
 	taddr m;
+	struct error *err = read_target(tid, injector->plan.allm, &m, sizeof(m), "runtime.allm");
 
-	if (!read_target(tid, injector->plan.allm, &m, sizeof(m)))
-		return error_new(ERROR_UNSUPPORTED, "runtime.allm cannot be read");
-	for (uint32_t i = 0; m && i < ALLM_LIMIT; i++, m = machine.next) {
-		if (!read_machine(injector, tid, m, &machine))
-			return error_new(ERROR_UNSUPPORTED,
-					 "runtime.m at 0x%" PRIx64 " cannot be read", m);
-		if (machine.procid == (uint64_t)namespace_tid && machine.gsignal) {
+	for (uint32_t i = 0; !err && m && i < ALLM_LIMIT; i++, m = machine.next) {
+		err = read_machine(injector, tid, m, &machine);
+		if (!err && machine.procid == (uint64_t)namespace_tid && machine.gsignal) {
 			*ret = m;
 			*ret_gsignal = machine.gsignal;
 			return NULL;
 		}
 	}
-	return error_new(ERROR_UNSUPPORTED, "thread %d is none of Go's", tid);
+	return err ? err : error_new(ERROR_UNSUPPORTED, "thread %d is none of Go's", tid);
 }
 
 /* All of [lo, hi) in writable private mappings, which may adjoin. */
@@ -211,11 +230,14 @@ static struct error *read_signal_stack(const struct injector *injector, pid_t ti
 {
 	const struct inject_plan *plan = &injector->plan;
 	taddr back;
+	const struct iovec local[3] = { { &back, 8 }, { &ret->lo, 8 }, { &ret->hi, 8 } };
+	const struct iovec remote[3] = { { (void *)(uintptr_t)(gsignal + plan->g_m), 8 },
+					 { (void *)(uintptr_t)(gsignal + plan->g_stack_lo), 8 },
+					 { (void *)(uintptr_t)(gsignal + plan->g_stack_hi), 8 } };
+	struct error *err = read_vector(tid, local, remote, 3, "m.gsignal");
 
-	if (!read_target(tid, gsignal + plan->g_m, &back, 8) ||
-	    !read_target(tid, gsignal + plan->g_stack_lo, &ret->lo, 8) ||
-	    !read_target(tid, gsignal + plan->g_stack_hi, &ret->hi, 8))
-		return error_new(ERROR_UNSUPPORTED, "m.gsignal cannot be read");
+	if (err)
+		return err;
 	if (back != m || ret->lo >= ret->hi || ret->hi - ret->lo > STACK_SIZE_LIMIT ||
 	    (ret->lo | ret->hi) % 8)
 		return error_new(ERROR_UNSUPPORTED, "m.gsignal is no signal stack");

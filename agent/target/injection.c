@@ -1,5 +1,6 @@
 #include "agent/target/injection.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
@@ -34,7 +35,11 @@ static struct error *lay_image(pid_t tid, struct inject_image *image)
 	struct iovec local = { image->bytes, image->size };
 	struct iovec remote = { (void *)(uintptr_t)image->addr, image->size };
 
-	if (process_vm_writev(tid, &local, 1, &remote, 1, 0) != (ssize_t)image->size)
+	ssize_t written = process_vm_writev(tid, &local, 1, &remote, 1, 0);
+
+	if (written < 0 && errno == ESRCH)
+		return error_new(ERROR_GONE, "thread %d ended", tid);
+	if (written != (ssize_t)image->size)
 		return error_new(ERROR_UNSUPPORTED, "the signal stack of thread %d is not writable",
 				 tid);
 	reached(INJECT_FRAME_WRITTEN);

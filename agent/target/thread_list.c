@@ -150,16 +150,22 @@ static int compare_tids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* As many tids as the process has threads. */
-static struct error *is_complete(const struct thread_list *list, size_t listed, bool *ret)
+/*
+ * Whether there is no thread but those in the list, and a leader that has ended, which is counted
+ * until the end of the process. What was listed and has ended since is counted no longer.
+ */
+static struct error *is_complete(const struct thread_list *list, bool *ret)
 {
+	pid_t pid = list->process->pid;
 	struct procfs_stat stat;
-	struct error *err =
-	    procfs_stat(list->process->procfs, list->process->pid, list->process->pid, &stat);
+	uint64_t expected = list->count + 1;
+	struct error *err = procfs_stat(list->process->procfs, pid, pid, &stat);
 
 	if (err)
 		return err;
-	*ret = stat.thread_count == listed;
+	for (uint32_t i = 0; i < list->count; i++)
+		expected -= list->entries[i].tracee.tid == pid;
+	*ret = stat.thread_count == expected;
 	return NULL;
 }
 
@@ -196,7 +202,7 @@ struct error *thread_list_seize_new(struct thread_list *list, uint32_t *ret_adde
 			err = seize(list, tids[i]);
 	}
 	if (!err)
-		err = is_complete(list, count, ret_complete);
+		err = is_complete(list, ret_complete);
 	if (err)
 		return err;
 	*ret_added = list->count - before;

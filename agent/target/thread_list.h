@@ -29,9 +29,9 @@ struct thread_list {
 
 /*
  * Seizes every thread that the kernel lists and the list does not have; they run on. Threads that
- * have just ended are left out. *ret_complete: the kernel listed as many as it counts; it breaks a
- * listing off at a thread that ends meanwhile. ERROR_ALREADY_TRACED naming the tracer,
- * ERROR_DENIED saying why.
+ * have just ended are left out. *ret_complete: there are no others; the kernel breaks a listing off
+ * at a thread that ends meanwhile, so that one listing proves nothing. ERROR_ALREADY_TRACED naming
+ * the tracer, ERROR_DENIED saying why.
  */
 must_check struct error *thread_list_seize_new(struct thread_list *list, uint32_t *ret_added,
 					       bool *ret_complete);

@@ -11,9 +11,9 @@
 
 enum {
 	NS_PER_US = 1000,
-	PASS_LIMIT = 256, /* listings of one attempt; each stops every thread it names */
-	REST_US = 5000,   /* between attempts */
-	RUN_US = 30,      /* that a thread caught at a bad place is let run */
+	REST_US = 5000, /* between attempts */
+	LOOK_US = 3000, /* that a thread is waited for before we look what is the matter */
+	RUN_US = 30,    /* that a thread caught at a bad place is let run */
 };
 
 const struct stop_limits stop_limits_default = {
@@ -142,20 +142,40 @@ static struct error *not_stoppable(const struct threads *threads, pid_t tid)
 	    status.state == 'D' ? "vfork, frozen or waiting for a device" : "it is not answering");
 }
 
+/*
+ * Waits for one. What is slow may be the leader of a process that is being killed: its end is
+ * reported only once we have seen the ends of all others, those that had stopped included.
+ */
+static bool wait_one(struct threads *threads, struct tracee *tracee)
+{
+	uint64_t deadline_ns = wait_deadline(threads);
+
+	for (;;) {
+		uint64_t now_ns = tracee_now_ns();
+		uint64_t look_ns = now_ns + LOOK_US * NS_PER_US;
+
+		if (tracee_wait(tracee, look_ns < deadline_ns ? look_ns : deadline_ns))
+			return true;
+		for (uint32_t i = 0; i < threads->list.count; i++)
+			tracee_notice_end(&threads->list.entries[i].tracee);
+		notice_dead_leader(threads, tracee);
+		if (tracee->stop != TRACEE_RUNNING)
+			return true;
+		if (now_ns >= deadline_ns)
+			return false;
+	}
+}
+
 /* Waits until all have stopped or ended; each has its time from when the one before it stopped. */
 static struct error *wait_all(struct threads *threads)
 {
-	for (uint32_t i = 0; i < threads->list.count; i++) {
+	for (uint32_t i = threads->list.count; i--;) {
 		struct tracee *tracee = &threads->list.entries[i].tracee;
 		struct error *err;
 
-		if (!tracee_wait(tracee, wait_deadline(threads))) {
-			notice_dead_leader(threads, tracee);
-			if (tracee->stop == TRACEE_RUNNING)
-				return threads_pause_left_us(threads)
-					   ? not_stoppable(threads, tracee->tid)
-					   : pause_exceeded(threads);
-		}
+		if (!wait_one(threads, tracee))
+			return threads_pause_left_us(threads) ? not_stoppable(threads, tracee->tid)
+							      : pause_exceeded(threads);
 		err = check_event(threads, tracee);
 		if (err)
 			return err;
@@ -164,27 +184,56 @@ static struct error *wait_all(struct threads *threads)
 	return NULL;
 }
 
-/* Lists, stops what is new, and lists again, until nothing is and the list is whole. */
+/* Threads that are made faster than we stop them, or end more slowly than we wait. */
+static struct error *endless(const struct threads *threads)
+{
+	if (!threads_pause_left_us(threads))
+		return pause_exceeded(threads);
+	return error_new(ERROR_NOT_STOPPABLE, "the threads of process %d come and go without end",
+			 threads->list.process->pid);
+}
+
+/* Stops those from first on, which were just seized. */
+static struct error *stop_new(struct threads *threads, uint32_t first)
+{
+	struct error *err;
+
+	pause_begin(threads);
+	err = interrupt_running(threads, first);
+	return err ? err : wait_all(threads);
+}
+
+/*
+ * Lists, stops what is new, and lists again until there are no others. Threads on their way out
+ * are waited for like those that do not stop.
+ */
 static struct error *stop_all(struct threads *threads)
 {
-	for (unsigned pass = 0; pass < PASS_LIMIT; pass++) {
+	uint64_t deadline_ns = wait_deadline(threads);
+
+	for (unsigned idle = 0;;) {
 		uint32_t before = threads->list.count, added;
 		bool complete;
 		struct error *err = thread_list_seize_new(&threads->list, &added, &complete);
 
 		if (err)
 			return err;
-		if (!added && complete)
+		if (added) {
+			err = stop_new(threads, before);
+			if (!err && !threads_pause_left_us(threads))
+				err = pause_exceeded(threads);
+			if (err)
+				return err;
+			deadline_ns = wait_deadline(threads);
+			idle = 0;
+		} else if (complete) {
 			return threads->list.count ? NULL : gone(threads);
-		pause_begin(threads);
-		err = interrupt_running(threads, before);
-		if (!err)
-			err = wait_all(threads);
-		if (err)
-			return err;
+		} else if (tracee_now_ns() >= deadline_ns) {
+			return endless(threads);
+		} else {
+			tracee_rest(idle++);
+		}
 	}
-	return error_new(ERROR_NOT_STOPPABLE, "process %d makes threads faster than they stop",
-			 threads->list.process->pid);
 }
 
 static struct error *read_registers(struct threads *threads)
@@ -208,12 +257,11 @@ static struct error *read_registers(struct threads *threads)
 
 /* ---- letting go ---- */
 
-/* Detaches all that are stopped; the rest stay in the list. */
+/* Detaches all that are stopped. The leader, listed first, comes last, as its end would. */
 static void detach_stopped(struct threads *threads)
 {
-	for (uint32_t i = 0; i < threads->list.count; i++)
+	for (uint32_t i = threads->list.count; i--;)
 		tracee_detach(&threads->list.entries[i].tracee);
-	thread_list_drop_gone(&threads->list);
 }
 
 /* Threads that did not stop in time do so later, and must not be left like that. */
@@ -225,6 +273,7 @@ static void detach_late(struct threads *threads)
 		for (uint32_t i = 0; i < threads->list.count; i++)
 			tracee_poll(&threads->list.entries[i].tracee);
 		detach_stopped(threads);
+		thread_list_drop_gone(&threads->list);
 		tracee_rest(round);
 	}
 }
@@ -234,14 +283,14 @@ static void give_up(struct threads *threads)
 {
 	detach_stopped(threads);
 	pause_end(threads);
+	thread_list_drop_gone(&threads->list);
 	detach_late(threads);
 }
 
 /* All are stopped here; what was read of them is kept. */
 void threads_resume(struct threads *threads)
 {
-	for (uint32_t i = 0; i < threads->list.count; i++)
-		tracee_detach(&threads->list.entries[i].tracee);
+	detach_stopped(threads);
 	pause_end(threads);
 }
 

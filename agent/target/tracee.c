@@ -77,29 +77,55 @@ static void classify(struct tracee *tracee, int status)
 		tracee->stop = TRACEE_SIGNAL;
 }
 
-void tracee_poll(struct tracee *tracee)
+/* Looks at the state of a thread without taking it: 0 if it runs, else a CLD_* code. */
+static int look(pid_t tid, int *ret_status)
 {
 	siginfo_t info = { 0 };
 	int result;
 
-	if (tracee->stop != TRACEE_RUNNING)
-		return;
 	do {
-		result = waitid(P_PID, (id_t)tracee->tid, &info,
+		result = waitid(P_PID, (id_t)tid, &info,
 				WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL);
 	} while (result && errno == EINTR);
-	if (result) {
-		tracee->stop = TRACEE_GONE;
-		return;
-	}
-	if (!info.si_pid)
-		return;
-	if (info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED) {
-		classify(tracee, info.si_status);
-		return;
-	}
+	*ret_status = info.si_status;
+	if (result)
+		return CLD_EXITED; /* somebody else's by now: an exec took its tid */
+	return info.si_pid ? info.si_code : 0;
+}
+
+static bool is_end(int code)
+{
+	return code == CLD_EXITED || code == CLD_KILLED || code == CLD_DUMPED;
+}
+
+static void take_end(struct tracee *tracee)
+{
+	siginfo_t info;
+
 	tracee->stop = TRACEE_GONE;
 	waitid(P_PID, (id_t)tracee->tid, &info, WEXITED | WNOHANG | __WALL);
+}
+
+void tracee_poll(struct tracee *tracee)
+{
+	int code, status;
+
+	if (tracee->stop != TRACEE_RUNNING)
+		return;
+	code = look(tracee->tid, &status);
+	if (is_end(code))
+		take_end(tracee);
+	else if (code)
+		classify(tracee, status);
+}
+
+/* The stop that it is in is seen here again, and left as it is. */
+void tracee_notice_end(struct tracee *tracee)
+{
+	int status;
+
+	if (tracee->stop != TRACEE_GONE && is_end(look(tracee->tid, &status)))
+		take_end(tracee);
 }
 
 bool tracee_wait(struct tracee *tracee, uint64_t deadline_ns)

@@ -49,6 +49,9 @@ void tracee_poll(struct tracee *tracee);
 /* The same until CLOCK_MONOTONIC reads deadline_ns; false if it runs on even then. */
 bool tracee_wait(struct tracee *tracee, uint64_t deadline_ns);
 
+/* Notices that a stopped thread has been killed since. */
+void tracee_notice_end(struct tracee *tracee);
+
 /* From a stop on, delivering signal if it is not 0. */
 must_check struct error *tracee_continue(struct tracee *tracee, int signal);
 

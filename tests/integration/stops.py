@@ -4,12 +4,13 @@ pid namespace, with threads that come and go, with a leader that has ended, behi
 
 import json
 import os
+import random
 import signal
 import subprocess
 import time
 
 import procfs
-from harness import program, repeat_count
+from harness import Fixture, build_fixture, need_root, program, repeat_count
 from tap import Skip, Suite, check, check_equal, note
 from victim import (StopTarget, busy, check_alive, check_collected, check_left_alone, leftovers,
                     tool)
@@ -147,7 +148,6 @@ def _():
                 outcomes["gone"] += 1
         note(outcomes)
         check(outcomes["stopped"] > 0, f"{outcomes}")
-        check(procfs.is_running(target.pid), "the target ended")
         first = count_of_exec(target.pid)
         procfs.eventually(lambda: count_of_exec(target.pid) > first, "the target does not go on")
 
@@ -195,6 +195,38 @@ def _():
             os.kill(target.pid, signal.SIGKILL)
             check(stopper.wait() in (0, FAILED), "the tool did not end well")
         check_equal(target.process.wait(5), KILLED, "how the target ended")
+
+
+@suite.test("a program killed in the midst of snapshots is gone at once, and so is the snapshot")
+def _():
+    need_root()
+    program_path = build_fixture("busy", "1.26")
+    plan = None
+    for _ in range(repeat_count(10, 200)):
+        with Fixture([program_path]) as target:
+            plan = plan or tool("plan", target.pid)
+            with subprocess.Popen([program("tests/support/snapshot_tool"), "take", str(target.pid),
+                                   plan, "1000000"], stdout=subprocess.PIPE) as taker:
+                time.sleep(random.uniform(0.01, 0.06))
+                os.kill(target.pid, signal.SIGKILL)
+                # far less than the tool's patience, for which a wait in vain would hold it up
+                check_equal(target.process.wait(3), KILLED, "how the target ended")
+                check(json.loads(taker.stdout.read())["error"] in ("gone", "no process"), "error")
+
+
+@suite.test("a program that is stopped and told to go on all the time is left to it")
+def _():
+    with busy("1.26") as target:
+        with subprocess.Popen([program("tests/support/snapshot_tool"), "take", str(target.pid),
+                               target.plan, str(repeat_count(30, 500))],
+                              stdout=subprocess.DEVNULL) as taker:
+            while taker.poll() is None:
+                os.kill(target.pid, random.choice([signal.SIGSTOP, signal.SIGTSTP, signal.SIGCONT]))
+                time.sleep(random.uniform(0, 0.003))
+        check_equal(taker.returncode, 0, "exit status")
+        os.kill(target.pid, signal.SIGCONT)
+        check_equal(leftovers(target.pid), [], "children of our making")
+        check_left_alone(target)
 
 
 @suite.test("our death under a stop lets all run again")
