@@ -74,7 +74,7 @@ def _():
     if not os.access("/usr/bin/strace", os.X_OK):
         raise Skip("no strace")
     with busy("1.26") as target:
-        tracer = subprocess.Popen(["strace", "-f", "-qq", "-e", "trace=none", "-p", str(target.pid)],
+        tracer = subprocess.Popen(["strace", "-qq", "-e", "trace=none", "-p", str(target.pid)],
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             procfs.eventually(lambda: procfs.status(target.pid)["TracerPid"] == str(tracer.pid),
