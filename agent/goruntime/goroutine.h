@@ -56,6 +56,7 @@ struct goroutine {
 	taddr m;                             /* 0: none */
 	taddr locked_m;                      /* 0: none */
 	const struct stopped_thread *thread; /* of g.m, matched by thread id; NULL: none */
+	bool has_stack;                      /* by its status: with frames that count */
 	/* Where a walk begins; 0, 0 if there is nothing to walk. */
 	uint64_t pc, sp;
 	bool on_registers;    /* pc and sp are the thread's own: not a safe point */

@@ -3,6 +3,8 @@
 #include "agent/goruntime/goroutine.h"
 #include "agent/goruntime/machine.h"
 
+enum { WORD = 8 };
+
 static void start_at(struct goroutine *g, uint64_t pc, uint64_t sp)
 {
 	g->pc = pc;
@@ -44,7 +46,7 @@ static void start_running(struct goroutine *g, const struct saved_registers *sav
 		g->unsettled = true;
 		return;
 	}
-	g->unsettled = machine->switching || machine->grows_stack;
+	g->unsettled |= machine->switching || machine->grows_stack;
 	if (stack_bounds_hold(stack, machine->vdso_sp)) {
 		g->on_system_stack = !stack_bounds_hold(stack, machine->interrupted.sp);
 		start_at(g, machine->vdso_pc, machine->vdso_sp);
@@ -57,32 +59,49 @@ static void start_running(struct goroutine *g, const struct saved_registers *sav
 	}
 }
 
+/*
+ * Bounds caught while copystack changes them, one word after the other, do not fit together. Then
+ * the registers and stktopsp, which it changes later, still tell where the old stack is.
+ */
+static void repair_bounds(struct goroutine *g, const struct saved_registers *saved)
+{
+	if (g->stack_lo < g->stack_hi || saved->sched_sp < WORD || saved->sched_sp >= g->stack_top)
+		return;
+	g->stack_lo = saved->sched_sp - WORD;
+	g->stack_hi = g->stack_top + WORD;
+	g->unsettled = true;
+}
+
+static bool has_stack(const struct goroutine *g)
+{
+	switch (g->status) {
+	case GOROUTINE_RUNNABLE:
+	case GOROUTINE_RUNNING:
+	case GOROUTINE_SYSCALL:
+	case GOROUTINE_WAITING:
+	case GOROUTINE_COPYSTACK:
+	case GOROUTINE_PREEMPTED:
+	case GOROUTINE_LEAKED:
+		return true;
+	default:
+		return false;
+	}
+}
+
 void goroutine_find_start(struct goroutine *g, const struct saved_registers *saved,
 			  const struct machine *machine, bool stacks_move)
 {
-	const struct stack_bounds stack = { g->stack_lo, g->stack_hi };
-
 	g->thread = machine ? machine->thread : NULL;
-	switch (g->status) {
-	case GOROUTINE_RUNNABLE:
-	case GOROUTINE_SYSCALL:
-	case GOROUTINE_WAITING:
-	case GOROUTINE_PREEMPTED:
-	case GOROUTINE_LEAKED:
-		start_saved(g, saved);
-		break;
-	case GOROUTINE_RUNNING:
+	g->has_stack = has_stack(g);
+	if (!g->has_stack)
+		return;
+	repair_bounds(g, saved);
+	g->unsettled |= g->status == GOROUTINE_COPYSTACK || (g->scan_bit && stacks_move);
+	if (g->status == GOROUTINE_RUNNING)
 		start_running(g, saved, machine);
-		break;
-	case GOROUTINE_COPYSTACK:
+	else
 		start_saved(g, saved);
-		g->unsettled = true;
-		break;
-	default:
-		return; /* no stack, or nothing on it */
-	}
-	g->unsettled |= g->scan_bit && stacks_move;
-	if (!stack_bounds_hold(stack, g->sp)) {
+	if (!stack_bounds_hold((struct stack_bounds){ g->stack_lo, g->stack_hi }, g->sp)) {
 		g->unsettled = true;
 		start_at(g, 0, 0);
 	}

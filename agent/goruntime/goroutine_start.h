@@ -18,9 +18,9 @@ struct saved_registers {
 };
 
 /*
- * Fills thread, pc, sp, on_registers, on_system_stack, unsettled and signal_frame of g. machine is
- * that of g.m, NULL if there is none. stacks_move: some thread is moving the stack of a goroutine
- * that it holds by the scan bit.
+ * Fills thread, has_stack, pc, sp, on_registers, on_system_stack, unsettled and signal_frame of g,
+ * and mends its bounds. machine is that of g.m, NULL if there is none. stacks_move: some thread is
+ * moving the stack of a goroutine that it holds by the scan bit.
  */
 void goroutine_find_start(struct goroutine *g, const struct saved_registers *saved,
 			  const struct machine *machine, bool stacks_move);

@@ -101,23 +101,6 @@ struct error *stack_walk(struct stack_walker *walker, const struct goroutine *g,
 	return err ? error_context(err, "goroutine %" PRIu64, g->id) : NULL;
 }
 
-/* Are there frames that the collector would scan? */
-static bool has_stack(const struct goroutine *g)
-{
-	switch (g->status) {
-	case GOROUTINE_RUNNABLE:
-	case GOROUTINE_RUNNING:
-	case GOROUTINE_SYSCALL:
-	case GOROUTINE_WAITING:
-	case GOROUTINE_COPYSTACK:
-	case GOROUTINE_PREEMPTED:
-	case GOROUTINE_LEAKED:
-		return g->stack_hi > g->stack_lo;
-	default:
-		return false;
-	}
-}
-
 static struct error *frames_roots(struct stack_walker *walker, const struct goroutine *g,
 				  struct stack_scan *ret)
 {
@@ -241,8 +224,10 @@ struct error *stack_roots(struct stack_walker *walker, uint32_t goroutine_index,
 	struct stack_scan scan = { .trust = STACK_EXACT };
 	struct error *err = NULL;
 
+	if (g->has_stack && g->stack_lo >= g->stack_hi)
+		scan.trust = STACK_SKIPPED;
 	*ret = scan;
-	if (!has_stack(g))
+	if (!g->has_stack || scan.trust == STACK_SKIPPED)
 		return NULL;
 	scan.in_use_bytes = g->stack_hi - (g->sp ? g->sp : g->stack_lo);
 	stack_scan_begin(&walker->scan, &walker->window, sink, goroutine_index, g->stack_lo,

@@ -405,6 +405,27 @@ static void registers_outside_the_stack_are_not_believed(void **state)
 	assert_int_equal(read->sp, 0);
 }
 
+static void bounds_that_are_being_changed_are_mended(void **state)
+{
+	struct fixture *f = *state;
+	const struct layout *l = &f->program.layout;
+	taddr g = fake_program_g(&f->program, in(WORK), 64);
+	taddr hi = fake_program_stack(&f->program, g);
+	const struct goroutine *read;
+
+	set(f, g, l->g_stack_lo, hi + 0x100000); /* of the new stack */
+	set(f, g, l->g_status, GOROUTINE_COPYSTACK);
+	read = read_first(f);
+	assert_true(read->unsettled);
+	assert_int_equal(read->sp, hi - 64);
+	assert_int_equal(read->stack_lo, hi - 72);
+	assert_int_equal(read->stack_hi, hi);
+	set(f, g, l->g_stack_top, 0);
+	read = read_first(f);
+	assert_true(read->has_stack);
+	assert_int_equal(read->sp, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -424,6 +445,7 @@ int main(void)
 		TEST(a_switch_under_way_unsettles_it),
 		TEST(a_stack_that_is_being_moved_unsettles_it),
 		TEST(registers_outside_the_stack_are_not_believed),
+		TEST(bounds_that_are_being_changed_are_mended),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
