@@ -13,7 +13,7 @@ import threading
 import time
 
 from harness import (Daemon, Fixture, build_fixture, need_root, processes_of, repeat_count)
-from procfs import children, eventually, is_running, status, unharmed
+from procfs import children, eventually, is_kernel_thread, is_running, status, unharmed
 from tap import Skip, Suite, check, check_equal, note
 
 GO = "1.26"
@@ -72,8 +72,8 @@ def _():
 @suite.test("a kernel thread is not_go")
 def _():
     need_root()
-    threads = [int(name) for name in os.listdir("/proc") if name.isdigit()
-               and status(int(name)).get("Kthread", "0") == "1"]
+    threads = [int(name) for name in os.listdir("/proc")
+               if name.isdigit() and is_kernel_thread(int(name))]
     if not threads:
         raise Skip("this machine shows no kernel threads")
     check_error(threads[0], 422, "not_go")
