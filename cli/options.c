@@ -142,8 +142,7 @@ static struct error *set_parameter(struct options *options, int id, const char *
 		if (strcmp(options->given[i].name, name) == 0)
 			return error_new(ERROR_BAD_REQUEST, "%s is given twice", name);
 	}
-	options->given[options->given_count++] =
-	    (struct uri_param_ref){ .name = name, .value = value };
+	options->given[options->given_count++] = (struct given){ .name = name, .value = value };
 	return NULL;
 }
 
