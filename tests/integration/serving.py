@@ -470,30 +470,39 @@ def _():
 
 @suite.test("SIGTERM ends it cleanly, requests that wait included")
 def _():
-    own = FakeDaemon()
-    answers = []
-    thread = threading.Thread(target=lambda: answers.append(own.get(f"/pid/{WAITS}/memusage")))
-    thread.start()
-    eventually(lambda: "fake: scan" in own.log(), "no scan")
-    own.stop()
-    thread.join()
-    check_equal(answers[0].status, 503, "the request that waited")
-    check(not own.socket.exists(), "the socket file is left")
-    own.close()
+    with FakeDaemon() as own:
+        answers = []
+        thread = threading.Thread(
+            target=lambda: answers.append(own.get(f"/pid/{WAITS}/memusage")))
+        thread.start()
+        eventually(lambda: "fake: scan" in own.log(), "no scan")
+        own.stop()
+        thread.join()
+        check_equal(answers[0].status, 503, "the request that waited")
+        check(not own.socket.exists(), "the socket file is left")
+
+
+@suite.test("a client that never finishes its request does not hold up the end")
+def _():
+    with FakeDaemon() as own:
+        with socket.create_connection(("127.0.0.1", own.port)) as client:
+            client.sendall(b"GET /pids HTTP/1.1\r\nHost: local")
+            eventually(lambda: len(os.listdir(f"/proc/{own.process.pid}/task")) > 3,
+                       "no thread for it")
+            own.stop()
 
 
 @suite.test("a daemon that is killed takes its agent along")
 def _():
-    own = FakeDaemon()
-    below = own.descendants()
-    check_equal(len(below), 2 if os.getuid() == 0 else 1, "launcher and agent")
-    own.process.kill()
-    own.process.wait()
-    for pid in below:
-        eventually(lambda pid=pid: not is_running(pid), f"process {pid} is left")
-    if os.getuid() == 0:
-        check(not own.socket.exists(), "the launcher removes the socket file")
-    own.close()
+    with FakeDaemon() as own:
+        below = own.descendants()
+        check_equal(len(below), 2 if os.getuid() == 0 else 1, "launcher and agent")
+        own.process.kill()
+        own.process.wait()
+        for pid in below:
+            eventually(lambda pid=pid: not is_running(pid), f"process {pid} is left")
+        if os.getuid() == 0:
+            check(not own.socket.exists(), "the launcher removes the socket file")
 
 
 @suite.test("a socket that a dead daemon left is replaced, a living one's is not")
