@@ -11,6 +11,8 @@
 #include "agent/report/frame_list.h"
 #include "agent/report/message.h"
 
+enum { MAIN_GOROUTINE = 1 };
+
 struct goroutine_list {
 	struct goroutine_list_input input;
 	struct frame_list frames;
@@ -24,9 +26,14 @@ bool goroutine_is_alive(const struct goroutine *g)
 	       g->status != GOROUTINE_DEADEXTRA;
 }
 
+uint64_t goroutine_stack_bytes(const struct goroutine *g)
+{
+	return g->stack_lo < g->stack_hi ? g->stack_hi - g->stack_lo : 0;
+}
+
 static struct error *fill_frame(Goheapd__Frame *frame, const struct pclntab_line *line)
 {
-	struct error *err = message_text(line->function, &frame->function);
+	struct error *err = message_function(line->function, &frame->function);
 
 	if (!err && line->file) {
 		frame->has_file = true;
@@ -80,7 +87,10 @@ static struct error *fill_frames(const struct goroutine_list *list,
 	return NULL;
 }
 
-/* The place of the go statement; left out where its function cannot be told. */
+/*
+ * The place of the go statement; left out where its function cannot be told, and of the main
+ * goroutine, which no go statement made (runtime/traceback.go, printcreatedby).
+ */
 static struct error *fill_creator(const struct goroutine_list_input *input,
 				  const struct goroutine *g, Goheapd__Goroutine *message)
 {
@@ -91,6 +101,8 @@ static struct error *fill_creator(const struct goroutine_list_input *input,
 	bool found = false;
 	struct error *err = NULL;
 
+	if (g->id == MAIN_GOROUTINE)
+		return NULL;
 	if (module)
 		err = pclntab_find(module->pclntab, g->created_pc, &found, &func);
 	if (!err && found)
@@ -103,7 +115,7 @@ static struct error *fill_creator(const struct goroutine_list_input *input,
 	if (err || !count)
 		return err;
 	message->has_created_by = true;
-	err = message_text(lines[count - 1].function, &message->created_by);
+	err = message_function(lines[count - 1].function, &message->created_by);
 	if (err || !lines[count - 1].file)
 		return err;
 	message->has_created_by_file = true;
@@ -172,7 +184,7 @@ static struct error *fill(const struct goroutine_list *list, uint32_t index,
 	message->system = g->system;
 	message->has_creator_id = g->parent_id != 0;
 	message->creator_id = g->parent_id;
-	message->stack_bytes = g->stack_hi - g->stack_lo;
+	message->stack_bytes = goroutine_stack_bytes(g);
 	fill_threads(input, g, message);
 	if (!err)
 		err = fill_creator(input, g, message);

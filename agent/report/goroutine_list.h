@@ -22,6 +22,9 @@ struct goroutine_list;
 /* Is there anything to say of a goroutine but that it once was? */
 bool goroutine_is_alive(const struct goroutine *g);
 
+/* 0 if its bounds were caught while they were being changed, and do not fit together. */
+uint64_t goroutine_stack_bytes(const struct goroutine *g);
+
 /* All borrowed for the list's life. */
 struct goroutine_list_input {
 	const struct goroutine_table *goroutines;

@@ -101,7 +101,7 @@ static struct error *fill_stacks(const struct decoded *d, Goheapd__ScanResult *r
 		if (!goroutine_is_alive(g))
 			continue;
 		stacks->goroutines++;
-		stacks->bytes += g->stack_hi - g->stack_lo;
+		stacks->bytes += goroutine_stack_bytes(g);
 		stacks->in_use_bytes += d->scans[i].in_use_bytes;
 	}
 	return NULL;
