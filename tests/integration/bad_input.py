@@ -190,6 +190,22 @@ def _():
             check_equal(daemon.scan(target.pid)["heap"]["live_objects"], expected, "replaced")
 
 
+@suite.test("a program whose build info is damaged is scanned, its version unknown")
+def _():
+    with tempfile.TemporaryDirectory(prefix="goheapd-damaged-") as folder:
+        program = copy_program(build_fixture("demo", GO), folder)
+        content = bytearray(program.read_bytes())
+        length = content.index(b"\xff Go buildinf:") + 32
+        content[length:length + 10] = b"\xff" * 10
+        program.write_bytes(content)
+        with Fixture([program]) as target, unharmed(target.pid):
+            answer = daemon.scan(target.pid)
+            check_equal(answer["go_version"], "", "version")
+            check(answer["heap"]["live_objects"] > 0, "no heap")
+            check(target.pid in [row["pid"] for row in daemon.get("/pids").json()["processes"]],
+                  "not listed")
+
+
 @suite.test("a target that somebody has stopped stays stopped")
 def _():
     with Fixture([build_fixture("demo", GO)]) as target:
