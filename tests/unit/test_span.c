@@ -126,6 +126,26 @@ static void freed_structures_and_spans_being_made_are_not_there(void **state)
 	span_table_free(table);
 }
 
+/* Caught after the arena was told of it, with the limit of what the structure was before. */
+static void a_new_span_may_be_without_its_limit(void **state)
+{
+	struct fake_runtime *r = *state;
+	struct fake_span small = { .elem_size = 256, .elem_count = 32, .span_class = 41 };
+	struct fake_span large = { .page = 1, .elem_size = 8192, .elem_count = 1, .span_class = 1 };
+	struct span_table *table;
+
+	small.limit = fake_heap_page(9);
+	large.limit = fake_heap_page(0);
+	fake_runtime_span(r, &small);
+	fake_runtime_span(r, &large);
+	table = read_table(r);
+	assert_int_equal(span_table_totals(table)->skipped_spans, 0);
+	assert_int_equal(span_table_count(table), 2);
+	assert_int_equal(span_table_at(table, 0)->limit, fake_heap_page(1));
+	assert_int_equal(span_table_at(table, 1)->limit, fake_heap_page(2));
+	span_table_free(table);
+}
+
 static void contradictory_spans_are_left_out_and_counted(void **state)
 {
 	struct fake_runtime *r = *state;
@@ -294,6 +314,7 @@ int main(void)
 		TEST(objects_are_numbered_in_address_order),
 		TEST(words_that_lead_nowhere_find_no_object),
 		TEST(freed_structures_and_spans_being_made_are_not_there),
+		TEST(a_new_span_may_be_without_its_limit),
 		TEST(contradictory_spans_are_left_out_and_counted),
 		TEST(of_overlapping_spans_the_arena_chooses),
 		TEST(structures_that_cannot_be_read_are_counted),
