@@ -35,8 +35,11 @@ static uint64_t raw_field(const uint8_t *raw, struct layout_field field)
 static bool take_sweep(uint32_t sweepgen, uint32_t heap_sweepgen, struct span *span)
 {
 	switch ((int32_t)(sweepgen - heap_sweepgen)) {
+	case 3: /* swept, then cached by a P, which allocates from it */
+		span->newest = span->free_index;
+		span->sweep = SPAN_SWEPT;
+		return true;
 	case 0: /* swept */
-	case 3: /* swept, then cached by a P */
 		span->sweep = SPAN_SWEPT;
 		return true;
 	case -2: /* to be swept */
@@ -122,8 +125,11 @@ static bool take_in_use(const struct reading *r, const uint8_t *raw,
 	candidate->source.alloc_bits = raw_field(raw, l->mspan_alloc_bits);
 	candidate->source.mark_bits = raw_field(raw, l->mspan_mark_bits);
 	candidate->source.alloc_count = (uint32_t)raw_field(raw, l->mspan_alloc_count);
-	return take_sweep((uint32_t)raw_field(raw, l->mspan_sweepgen), r->heap_sweepgen, span) &&
-	       take_slots(span, candidate->source.alloc_count);
+	if (!take_sweep((uint32_t)raw_field(raw, l->mspan_sweepgen), r->heap_sweepgen, span))
+		return false;
+	if (layout_has(l, mspan_free_index_for_scan))
+		span->newest = 0;
+	return take_slots(span, candidate->source.alloc_count);
 }
 
 static bool take_pages(const struct reading *r, const uint8_t *raw, struct span *span)
