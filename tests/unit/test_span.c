@@ -3,7 +3,9 @@
 
 #include <stdlib.h>
 
+#include "agent/goruntime/arena.h"
 #include "agent/goruntime/span.h"
+#include "proto/base/bytes.h"
 #include "tests/support/fake_runtime.h"
 
 enum { FINALIZER = 2 };
@@ -268,6 +270,29 @@ static void arenas_on_no_list_are_found_through_their_spans(void **state)
 	span_table_free(table);
 }
 
+static void an_arena_being_added_is_not_there_yet(void **state)
+{
+	enum { NO_ARENA = FAKE_ARENAS };
+	struct fake_runtime *r = *state;
+	taddr list = r->layout.global_mheap.addr + r->layout.mheap_arena_list.offset;
+	taddr indices = load_u64le(fake_memory_bytes(r->memory, list, 8));
+	struct fake_span span = { .elem_size = 256, .elem_count = 32, .span_class = 41 };
+	struct span_table *table = NULL;
+
+	fake_runtime_span(r, &span);
+	fake_memory_store(r->memory, indices + 8 * (FAKE_ARENAS - 1), 8, NO_ARENA);
+	table = read_table(r);
+	assert_int_equal(arena_table_count(span_table_arenas(table)), FAKE_ARENAS);
+	assert_int_equal(span_table_count(table), 1);
+	span_table_free(table);
+
+	fake_memory_store(r->memory, indices, 8, NO_ARENA);
+	fake_memory_forget(r->memory);
+	table = NULL;
+	assert_error(span_table_read(fake_memory_memory(r->memory), &r->layout, &table),
+		     ERROR_CORRUPT_TARGET);
+}
+
 /* Whatever a target's structures say, reading them ends, inside of memory. */
 static void spoilt_structures_do_no_harm(void **state)
 {
@@ -320,6 +345,7 @@ int main(void)
 		TEST(structures_that_cannot_be_read_are_counted),
 		TEST(lists_out_of_proportion_are_refused),
 		TEST(arenas_on_no_list_are_found_through_their_spans),
+		TEST(an_arena_being_added_is_not_there_yet),
 		TEST(spoilt_structures_do_no_harm),
 	};
 
