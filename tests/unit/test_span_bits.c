@@ -282,7 +282,9 @@ static void objects_that_wait_to_be_used_again_are_free(void **state)
 
 	fake_runtime_use_reusable(r);
 	fake_runtime_span(r, &span);
-	mcache = fake_runtime_processors(r, 2) + 128; /* the second P */
+	mcache = fake_runtime_processors(r, 2);
+	fake_runtime_set(r, mcache, r->layout.p_mcache, 0); /* one that is given up has none */
+	mcache += 128;                                      /* the second P */
 	memcpy(&mcache, fake_memory_bytes(r->memory, mcache + r->layout.p_mcache.offset, 8), 8);
 	/* 3 -> 7 -> 3: a list that bites its tail ends where it was */
 	fake_runtime_set(r, mcache + 24, r->layout.mcache_reusable_noscan, base + 3 * 512);
@@ -291,6 +293,7 @@ static void objects_that_wait_to_be_used_again_are_free(void **state)
 	table = read_table(r);
 	assert_slots(table, 2, 0xff77, 0xff77, 0xff77);
 	assert_int_equal(span_table_totals(table)->allocated_objects, 14);
+	assert_int_equal(span_table_totals(table)->reusable_objects, 2);
 	span_table_free(table);
 }
 
