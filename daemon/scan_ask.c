@@ -8,7 +8,8 @@
 
 #include "proto/wire/limits.h"
 
-enum { PATH_MAX_BYTES = LIMIT_REQUEST_BYTES / 4 };
+/* Of the path, which is for the audit line. */
+enum { PATH_MAX_BYTES = 4 * KIB };
 
 static void fill(Goheapd__Scan *scan, const struct scan_question *question)
 {
