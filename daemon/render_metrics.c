@@ -310,7 +310,8 @@ static void write_labels(struct metric_writer *writer, const Goheapd__LabelRepor
 		gauge(writer, "goheapd_label_sets", NULL, "Different label sets.", true,
 		      report->n_sets);
 		gauge(writer, "goheapd_label_series_folded", NULL,
-		      "Series that are summed up under holder=\"other\".", true, list.folded);
+		      "Series that are summed up as one, whose holder is other.", true,
+		      list.folded);
 		for (size_t i = 0; i < sizeof(label_families) / sizeof(*label_families); i++)
 			write_label_family(writer, &label_families[i], report, &list);
 		write_label_status(writer, report->status);

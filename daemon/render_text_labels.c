@@ -330,7 +330,8 @@ void text_who(struct text *text, const Goheapd__LabelReport *report, struct size
 	text_string(text, "  no label");
 	append_figures(&table, &unlabelled);
 	text_string(text, "\n");
-	append_globals(&table, report);
+	if (unlabelled.has_bytes)
+		append_globals(&table, report);
 }
 
 /* ---- what was asked for ---- */
@@ -353,13 +354,20 @@ static void name_of_group(struct text *text, const struct scan_view *view,
 	}
 }
 
-/* "SELECTED tenant=acme", and its line of figures. */
+/* What the table's largest figure is like. */
+static uint64_t largest_figure(const Goheapd__LabelUsage *usage)
+{
+	return usage->reachable_bytes > usage->stack_bytes ? usage->reachable_bytes
+							   : usage->stack_bytes;
+}
+
+/* "SELECTED", and the line of what was. */
 static void append_selection(struct text *text, const struct scan_view *view,
 			     const Goheapd__LabelUsage *usage)
 {
 	const struct label_query *query = view->labels;
 	const struct table table = { .text = text,
-				     .unit = size_unit_for(usage->reachable_bytes),
+				     .unit = size_unit_for(largest_figure(usage)),
 				     .reachable = true,
 				     .parked = query->detail };
 	Goheapd__LabelPair *pairs[LIMIT_SELECT_LABELS];
@@ -390,8 +398,9 @@ static void append_groups(struct text *text, const struct scan_view *view,
 	uint64_t largest = 0;
 
 	for (size_t i = 0; i < report->n_groups; i++) {
-		if (report->groups[i]->usage->reachable_bytes > largest)
-			largest = report->groups[i]->usage->reachable_bytes;
+		uint64_t figure = largest_figure(report->groups[i]->usage);
+
+		largest = figure > largest ? figure : largest;
 	}
 	table.unit = size_unit_for(largest);
 	text_string(text, "BY ");

@@ -169,8 +169,7 @@ static void labels_do_not_reach_the_log(void **state)
 		const char *target, *quiet;
 	} cases[] = {
 		{ "/pid/1/memusage?label=a=b&mode=stop", "/pid/1/memusage?label=&mode=stop" },
-		{ "/pid/1/label=a=b%2Fc/memusage/mode=stop",
-		  "/pid/1/label=/memusage/mode=stop" },
+		{ "/pid/1/label=a=b%2Fc/memusage/mode=stop", "/pid/1/label=/memusage/mode=stop" },
 		{ "/x?%6Cabel=secret&label=&label", "/x?%6Cabel=&label=&label" },
 		{ "/x?%6label=secret", "/x?%6label=" },
 		{ "/x?labels=a&alabel=b", "/x?labels=a&alabel=b" },
