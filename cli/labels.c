@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "daemon/json_fields.h"
-#include "daemon/render_text_labels.h"
+#include "daemon/label_text.h"
+#include "daemon/render_text_common.h"
 
 enum { NAME_MAX_COLUMNS = 1000, COUNT_COLUMNS = 10, SIZE_COLUMNS = 22, LABELS_COLUMN = 24 };
 

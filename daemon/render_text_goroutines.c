@@ -4,8 +4,8 @@
  */
 #include <inttypes.h>
 
+#include "daemon/label_text.h"
 #include "daemon/render_text_common.h"
-#include "daemon/render_text_labels.h"
 
 enum { NS_PER_SECOND = 1000000000, NAME_MAX_CHARS = 1000 };
 

@@ -8,7 +8,8 @@
 #include <jansson.h>
 
 #include "daemon/label_query.h"
-#include "daemon/render_text_labels.h"
+#include "daemon/label_text.h"
+#include "daemon/render_text_common.h"
 #include "tests/support/assertions.h"
 #include "tests/support/canned.h"
 #include "tests/support/canned_labels.h"
