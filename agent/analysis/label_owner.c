@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "agent/analysis/graph_private.h"
+#include "agent/analysis/mark.h"
 #include "agent/goruntime/goroutine.h"
 #include "agent/goruntime/layout.h"
 #include "agent/goruntime/machine.h"
@@ -10,7 +11,8 @@
 #include "agent/goruntime/root.h"
 #include "proto/base/bytes.h"
 
-enum { SUDOG_SIZE_MAX = 512 };
+/* Slots as small as sudogs come in steps of this many bytes (runtime/sizeclasses.go). */
+enum { SUDOG_SIZE_MAX = 128, CLASS_STEP = 16 };
 
 struct finding {
 	struct memory *memory;
@@ -130,7 +132,7 @@ static bool has_sudog(const struct layout *l)
 	       l->sudog_elem.size == 8 && l->sudog_channel.size == 8;
 }
 
-/* Sudogs lie in slots of their size class, which is less than twice as large. */
+/* Sudogs lie in slots of their size class. */
 static struct error *add_sudogs(struct finding *f)
 {
 	const struct span_table *spans = f->graph->spans;
@@ -140,7 +142,7 @@ static struct error *add_sudogs(struct finding *f)
 		const struct span *span = span_table_at(spans, i);
 
 		if (!f->graph->rows[i].edges || span->elem_size < f->layout->sudog.size ||
-		    span->elem_size >= 2 * (uint64_t)f->layout->sudog.size)
+		    span->elem_size >= f->layout->sudog.size + (uint64_t)CLASS_STEP)
 			continue;
 		for (uint32_t k = 0; k < span->elem_count && !err; k++)
 			err = add_sudog(f, span, span->first_object + k);
@@ -148,6 +150,16 @@ static struct error *add_sudogs(struct finding *f)
 			return err;
 	}
 	return NULL;
+}
+
+void label_owners_keep_live(struct label_owners *owners, const struct mark *mark)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < owners->count; i++)
+		if (mark_is_live(mark, owners->items[i].object))
+			owners->items[kept++] = owners->items[i];
+	owners->count = kept;
 }
 
 struct error *label_owners_read(struct memory *memory, const struct layout *layout,

@@ -23,6 +23,7 @@
 struct goroutine_table;
 struct graph;
 struct layout;
+struct mark;
 
 struct label_owner {
 	uint32_t object;
@@ -40,6 +41,9 @@ must_check struct error *label_owners_read(struct memory *memory, const struct l
 					   const struct graph *graph,
 					   const struct goroutine_table *goroutines,
 					   struct label_owners *ret);
+
+/* Drops those that are not live: what looks like a sudog may be one that was thrown away. */
+void label_owners_keep_live(struct label_owners *owners, const struct mark *mark);
 void label_owners_fini(struct label_owners *owners);
 
 #endif

@@ -243,6 +243,8 @@ static struct error *finish(struct decoded *d, Goheapd__ScanResult *result)
 		err = list_stacks(d);
 	if (!err && d->graph)
 		err = mark_run(d->graph, d->roots, d->specials, r->worker_count, &d->mark);
+	if (!err && d->mark)
+		label_owners_keep_live(&d->owners, d->mark);
 	if (!err)
 		err = scan_report_finish(d, result);
 	return err;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "agent/goruntime/label.h"
 #include "agent/goruntime/module.h"
 #include "agent/goruntime/stack.h"
 #include "agent/report/frame_list.h"
