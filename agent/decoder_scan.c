@@ -112,11 +112,32 @@ static char *mapped_name(const Goheapd__TargetOpened *opened)
 	return strndup((const char *)opened->exe.data, size);
 }
 
+static struct label_text text_of(ProtobufCBinaryData data)
+{
+	return (struct label_text){ .bytes = data.data, .size = data.len };
+}
+
+/* The labels to select by, borrowed from the task. */
+static struct error *take_selection(const Goheapd__DecodeScan *task, struct label **ret)
+{
+	struct label *labels = calloc(task->n_select + 1, sizeof(*labels));
+
+	if (!labels)
+		return &error_nomem;
+	for (size_t i = 0; i < task->n_select; i++)
+		labels[i] = (struct label){ .key = text_of(task->select[i]->key),
+					    .value = text_of(task->select[i]->value) };
+	*ret = labels;
+	return NULL;
+}
+
 static struct error *run(struct decoder *decoder, const Goheapd__DecodeScan *task,
 			 const struct decoder_target *target, const struct stop *stop,
 			 Goheapd__ScanResult **ret)
 {
 	char *exe scoped(freep) = mapped_name(target->opened);
+	struct label *selected scoped(freep) = NULL;
+	struct error *err = take_selection(task, &selected);
 	const struct decode_request request = {
 		.memory = stop->memory,
 		.layout = target->layout,
@@ -132,12 +153,20 @@ static struct error *run(struct decoder *decoder, const Goheapd__DecodeScan *tas
 		.want_goroutines = task->want_goroutines,
 		.want_dead_goroutines = task->want_dead_goroutines,
 		.want_mappings = task->want_mappings,
+		.want_labels = task->want_labels,
+		.want_label_detail = task->want_label_detail,
+		.selection = { .labels = selected, .count = task->n_select },
+		.has_group_by = task->has_group_by,
+		.group_by = text_of(task->group_by),
+		.build = target->info,
 		.worker_count = task->workers,
 		.memory_limit = task->memory_limit,
 		.done_reading = release,
 		.arg = decoder,
 	};
 
+	if (err)
+		return err;
 	return exe ? decode_run(&request, ret) : &error_nomem;
 }
 

@@ -164,6 +164,13 @@ static struct error *send_scan(struct scan_job *scan, uint64_t memory_limit)
 	decode.want_goroutines = request->want_goroutines;
 	decode.want_dead_goroutines = request->want_dead_goroutines;
 	decode.want_mappings = request->want_mappings;
+	decode.has_want_labels = decode.has_want_label_detail = true;
+	decode.want_labels = request->want_labels;
+	decode.want_label_detail = request->want_label_detail;
+	decode.n_select = request->n_select; /* borrowed for the sending */
+	decode.select = request->select;
+	decode.has_group_by = request->has_group_by;
+	decode.group_by = request->group_by;
 	decode.workers = (uint32_t)(cpus < WORKERS_MAX ? cpus : WORKERS_MAX);
 	decode.memory_limit = memory_limit;
 	decoder_order.body_case = GOHEAPD__DECODER_ORDER__BODY_SCAN;

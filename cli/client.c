@@ -38,7 +38,9 @@ static void write_url(struct text *url, const struct options *options)
 	} else {
 		text_string(url, "/pids");
 	}
-	text_printf(url, "?format=%s", options->json ? "json" : "text");
+	text_printf(url, "?format=%s", options->json || command->is_census ? "json" : "text");
+	if (command->is_census)
+		text_string(url, "&depth=census");
 	for (unsigned i = 0; i < options->given_count; i++) {
 		text_printf(url, "&%s=", options->given[i].name);
 		append_escaped(url, options->given[i].value);

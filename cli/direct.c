@@ -132,10 +132,10 @@ static struct error *answer_overview(const struct direct *direct, const Goheapd_
 
 static void render_scan(const struct direct *direct, const struct scan_view *view)
 {
-	bool json = direct->options->json;
+	bool json = direct->options->json || direct->options->command->is_census;
 
 	switch (direct->options->command->parts) {
-	case SCAN_MEMORY:
+	case SCAN_MEMORY | SCAN_LABELS:
 		(json ? render_json_memusage : render_text_memusage)(direct->text, view);
 		break;
 	case SCAN_GOROUTINES:
@@ -158,6 +158,7 @@ static struct error *answer_scan(const struct direct *direct, const Goheapd__Pro
 		.depth = params->depth,
 		.parts =
 		    direct->options->command->parts | (params->dead ? SCAN_DEAD_GOROUTINES : 0),
+		.labels = &params->labels,
 		.max_pause_us = params->max_pause_us,
 		.timeout_us = params->timeout_us,
 		.caller = getuid(),
@@ -165,7 +166,7 @@ static struct error *answer_scan(const struct direct *direct, const Goheapd__Pro
 	};
 	scoped(answer_freep) Goheapd__Answer *answer = NULL;
 	char id[SCAN_ID_SIZE];
-	struct scan_view view = { .id = id, .dead = params->dead };
+	struct scan_view view = { .id = id, .dead = params->dead, .labels = &params->labels };
 	struct error *err = scan_make_id(id);
 
 	snprintf(path, sizeof(path), "/pid/%" PRIu32 "%s", process->pid,

@@ -11,6 +11,7 @@
 
 #include "cli/client.h"
 #include "cli/direct.h"
+#include "cli/labels.h"
 #include "cli/options.h"
 #include "cli/paint.h"
 #include "cli/progress.h"
@@ -85,6 +86,23 @@ static void complain(const struct error *err)
 	text_fini(&text);
 }
 
+/* What was asked for as JSON for goheap's own use, as the user wants it. */
+static struct error *turn_into_labels(const struct options *options, struct text *text)
+{
+	struct text made;
+	struct error *err;
+
+	text_init(&made);
+	err = options->json ? labels_json(text, &made) : labels_table(text, &made);
+	if (err) {
+		text_fini(&made);
+		return err;
+	}
+	text_fini(text);
+	*text = made;
+	return NULL;
+}
+
 static int run(const struct options *options)
 {
 	struct progress progress;
@@ -98,6 +116,8 @@ static int run(const struct options *options)
 	progress_begin(&progress, options->command->name);
 	err = ask(options, &text);
 	progress_end(&progress);
+	if (!err && options->command->is_census)
+		err = turn_into_labels(options, &text);
 	if (err) {
 		complain(err);
 		status = error_code(err) == ERROR_BAD_REQUEST ? EXIT_USAGE : EXIT_FAILURE;

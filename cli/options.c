@@ -7,16 +7,21 @@
 #include "daemon/scan_ask.h"
 
 const struct command commands[] = {
-	{ "pids", NULL, PARAM_TIMEOUT, 0, "list the Go processes that you may ask about",
+	{ "pids", NULL, PARAM_TIMEOUT, 0, false, "list the Go processes that you may ask about",
 	  "goheap pids" },
-	{ "show", "", PARAM_TIMEOUT | PARAM_START, 0,
+	{ "show", "", PARAM_TIMEOUT | PARAM_START, 0, false,
 	  "what is known of a process without stopping it, and what a scan would cost",
 	  "goheap show 1234" },
-	{ "memusage", "/memusage", PARAMS_SCAN & ~PARAM_FORMAT, SCAN_MEMORY,
-	  "what a process's memory is used for", "goheap memusage 1234 --max-pause 0.05" },
+	{ "memusage", "/memusage", (PARAMS_SCAN | PARAMS_LABELS) & ~PARAM_FORMAT,
+	  SCAN_MEMORY | SCAN_LABELS, false, "what a process's memory is used for, and who holds it",
+	  "goheap memusage 1234 --label tenant=acme --by job" },
+	{ "labels", "/memusage", PARAMS_SCAN & ~(PARAM_FORMAT | PARAM_DEPTH),
+	  SCAN_MEMORY | SCAN_LABELS, true,
+	  "how many goroutines each label set has, without a walk of the heap",
+	  "goheap labels 1234" },
 	{ "goroutines", "/goroutines", (PARAMS_SCAN | PARAM_DEAD) & ~PARAM_FORMAT, SCAN_GOROUTINES,
-	  "its goroutines with their stacks", "goheap goroutines checkout" },
-	{ "mappings", "/mappings", PARAMS_SCAN & ~PARAM_FORMAT, SCAN_MAPPINGS,
+	  false, "its goroutines with their stacks", "goheap goroutines checkout" },
+	{ "mappings", "/mappings", PARAMS_SCAN & ~PARAM_FORMAT, SCAN_MAPPINGS, false,
 	  "its memory mappings and what each holds", "goheap mappings 1234 --format json" },
 	{ 0 },
 };
@@ -36,6 +41,9 @@ enum option_id {
 	OPT_TIMEOUT,
 	OPT_START,
 	OPT_DEAD,
+	OPT_LABEL,
+	OPT_BY,
+	OPT_DETAIL,
 };
 
 static const struct option long_options[] = {
@@ -52,6 +60,9 @@ static const struct option long_options[] = {
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
 	{ "start", required_argument, NULL, OPT_START },
 	{ "dead", no_argument, NULL, OPT_DEAD },
+	{ "label", required_argument, NULL, OPT_LABEL },
+	{ "by", required_argument, NULL, OPT_BY },
+	{ "detail", no_argument, NULL, OPT_DETAIL },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -73,6 +84,14 @@ static const struct {
 	{ PARAM_START, "start",
 	  "  --start TIME       only if the process started then, as show --format json says\n" },
 	{ PARAM_DEAD, "dead", "  --dead             list dead goroutines too\n" },
+	{ PARAM_LABEL, "label",
+	  "  --label KEY=VALUE  say what the goroutines with this label hold; given several "
+	  "times,\n"
+	  "                     those with all of them\n" },
+	{ PARAM_BY, "by",
+	  "  --by KEY           say it for each value of that label, or by @created_by, @entry or\n"
+	  "                     @module where nobody sets labels\n" },
+	{ PARAM_DETAIL, "detail", "  --detail           and how many of them are parked\n" },
 };
 enum { PARAMETER_COUNT = sizeof(parameters) / sizeof(*parameters) };
 
@@ -138,10 +157,12 @@ static struct error *set_parameter(struct options *options, int id, const char *
 
 	if (err)
 		return err;
-	for (unsigned i = 0; i < options->given_count; i++) {
+	for (unsigned i = 0; id != OPT_LABEL && i < options->given_count; i++) {
 		if (strcmp(options->given[i].name, name) == 0)
 			return error_new(ERROR_BAD_REQUEST, "%s is given twice", name);
 	}
+	if (options->given_count == OPTIONS_GIVEN_MAX)
+		return error_new(ERROR_TOO_MANY_LABELS, "too many labels are given");
 	options->given[options->given_count++] = (struct given){ .name = name, .value = value };
 	return NULL;
 }
@@ -170,7 +191,7 @@ static struct error *apply(struct options *options, int id, const char *argument
 		/* getopt has said what is wrong */
 		return error_new(ERROR_BAD_REQUEST, "try goheap --help");
 	default:
-		return set_parameter(options, id, id == OPT_DEAD ? "1" : argument);
+		return set_parameter(options, id, argument ? argument : "1");
 	}
 }
 
@@ -211,6 +232,8 @@ static struct error *take_words(struct options *options, char **words, int count
 		return error_new(ERROR_BAD_REQUEST, "\"%s\" is too much; try goheap %s --help",
 				 words[wanted], options->command->name);
 	options->process = wanted == 2 ? words[1] : NULL;
+	if (options->command->is_census)
+		options->params.depth = GOHEAPD__DEPTH__DEPTH_CENSUS;
 	return check_parameters(options);
 }
 

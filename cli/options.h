@@ -16,6 +16,7 @@ struct command {
 	const char *endpoint; /* behind /pid/N: "/memusage"; NULL: /pids */
 	unsigned params;      /* enum of params.h: which options it takes */
 	unsigned parts;       /* enum scan_parts; 0: no scan */
+	bool is_census;       /* labels alone, without a walk of the heap */
 	const char *summary;
 	const char *example;
 };
@@ -24,7 +25,8 @@ extern const struct command commands[]; /* ended by one without a name */
 
 enum options_action { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_VERSION };
 
-enum { OPTIONS_GIVEN_MAX = 8 };
+/* As many labels as there may be, and every other parameter once. */
+enum { OPTIONS_GIVEN_MAX = LIMIT_SELECT_LABELS + 16 };
 
 /* Strings belong to argv. */
 struct options {

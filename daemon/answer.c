@@ -86,8 +86,8 @@ struct error *answer_overview(struct exchange *exchange)
 typedef void scan_renderer(struct text *text, const struct scan_view *view);
 
 /* A scan that carries parts, rendered in the form that was asked for. */
-static struct error *answer_scan(struct exchange *exchange, unsigned parts, scan_renderer *json,
-				 scan_renderer *text)
+static struct error *answer_scan(struct exchange *exchange, unsigned parts,
+				 scan_renderer *const renderers[FORMAT_END])
 {
 	const struct scan_request request = {
 		.process = exchange->process,
@@ -97,7 +97,9 @@ static struct error *answer_scan(struct exchange *exchange, unsigned parts, scan
 		.path = exchange->target,
 	};
 	struct scan *scan scoped(scan_releasep) = NULL;
-	struct scan_view view = { .dead = exchange->params.dead };
+	struct scan_view view = { .dead = exchange->params.dead,
+				  .labels = &exchange->params.labels,
+				  .metrics = exchange->server->metrics };
 	struct error *err = scan_cache_get(exchange->server->scans, &request, &exchange->patience,
 					   &scan, &view.cached, &exchange->retry_after_ms);
 
@@ -105,24 +107,54 @@ static struct error *answer_scan(struct exchange *exchange, unsigned parts, scan
 		return err;
 	view.result = scan->answer->scan;
 	view.id = scan->id;
-	(exchange->format == FORMAT_TEXT ? text : json)(&exchange->body, &view);
+	renderers[exchange->format](&exchange->body, &view);
 	return NULL;
+}
+
+/* A value of a key that anybody may choose would be a series: the configuration says which may. */
+static struct error *check_metrics(const struct exchange *exchange)
+{
+	bool is_metrics =
+	    exchange->format == FORMAT_PROMETHEUS || exchange->format == FORMAT_OPENMETRICS;
+
+	if (!is_metrics || !exchange->params.labels.has_by)
+		return NULL;
+	return error_new(ERROR_BAD_REQUEST,
+			 "by= has no %s form; metric_labels in goheapd.conf "
+			 "says which labels become series",
+			 format_name(exchange->format));
 }
 
 struct error *answer_memusage(struct exchange *exchange)
 {
-	return answer_scan(exchange, SCAN_MEMORY, render_json_memusage, render_text_memusage);
+	static scan_renderer *const renderers[FORMAT_END] = {
+		[FORMAT_JSON] = render_json_memusage,
+		[FORMAT_TEXT] = render_text_memusage,
+		[FORMAT_PROMETHEUS] = render_prometheus_memusage,
+		[FORMAT_OPENMETRICS] = render_openmetrics_memusage,
+	};
+	struct error *err = check_metrics(exchange);
+
+	return err ? err : answer_scan(exchange, SCAN_MEMORY | SCAN_LABELS, renderers);
 }
 
 struct error *answer_goroutines(struct exchange *exchange)
 {
+	static scan_renderer *const renderers[FORMAT_END] = {
+		[FORMAT_JSON] = render_json_goroutines,
+		[FORMAT_TEXT] = render_text_goroutines,
+	};
 	unsigned dead = exchange->params.dead ? SCAN_DEAD_GOROUTINES : 0;
 
-	return answer_scan(exchange, SCAN_GOROUTINES | dead, render_json_goroutines,
-			   render_text_goroutines);
+	return answer_scan(exchange, SCAN_GOROUTINES | dead, renderers);
 }
 
 struct error *answer_mappings(struct exchange *exchange)
 {
-	return answer_scan(exchange, SCAN_MAPPINGS, render_json_mappings, render_text_mappings);
+	static scan_renderer *const renderers[FORMAT_END] = {
+		[FORMAT_JSON] = render_json_mappings,
+		[FORMAT_TEXT] = render_text_mappings,
+	};
+
+	return answer_scan(exchange, SCAN_MAPPINGS, renderers);
 }

@@ -7,13 +7,15 @@
 
 #include <stdint.h>
 
+#include "daemon/render.h"
 #include "proto/base/error.h"
 
 struct config {
-	uint64_t min_stop_interval_us; /* between two stops of one target */
-	uint32_t max_scans;            /* running at once */
-	uint64_t max_scan_memory;      /* bytes that one scan may take; 0: no limit */
-	char *user;                    /* whom the daemon runs as when root starts it, or NULL */
+	uint64_t min_stop_interval_us;  /* between two stops of one target */
+	uint32_t max_scans;             /* running at once */
+	uint64_t max_scan_memory;       /* bytes that one scan may take; 0: no limit */
+	char *user;                     /* whom the daemon runs as when root starts it, or NULL */
+	struct metric_settings metrics; /* its labels are the configuration's own */
 };
 
 /* The defaults. Give it back with config_fini. */

@@ -62,6 +62,9 @@ static struct error *write_json(struct exchange *exchange, const char *code, con
 static void log_refusal(const struct exchange *exchange, const char *code, const char *message)
 {
 	char target[256], text[512];
+	char *quiet scoped(freep) = NULL;
+	struct error *err scoped(error_freep) =
+	    exchange->target ? uri_without_labels(exchange->target, &quiet) : NULL;
 	enum log_level level = exchange->status == 500   ? LOG_LEVEL_ERROR
 			       : exchange->status >= 500 ? LOG_LEVEL_WARNING
 							 : LOG_LEVEL_INFO;
@@ -69,7 +72,7 @@ static void log_refusal(const struct exchange *exchange, const char *code, const
 	log_line(level, "http",
 		 "request refused status=%u code=%s uid=%ld target=\"%s\" err=\"%s\"",
 		 exchange->status, code, exchange->route ? (long)exchange->peer.uid : -1L,
-		 log_escape(exchange->target ? exchange->target : "", target, sizeof(target)),
+		 log_escape(!err && quiet ? quiet : "", target, sizeof(target)),
 		 log_escape(message, text, sizeof(text)));
 }
 

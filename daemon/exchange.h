@@ -13,6 +13,7 @@
 #include "daemon/params.h"
 #include "daemon/patience.h"
 #include "daemon/peer.h"
+#include "daemon/render.h"
 #include "daemon/scan_cache.h"
 #include "daemon/text.h"
 #include "daemon/uri.h"
@@ -23,6 +24,7 @@ struct route;
 struct server {
 	struct agent_client *agent;
 	struct scan_cache *scans;
+	const struct metric_settings *metrics;
 	int stop; /* becomes readable when goheapd is to end */
 };
 

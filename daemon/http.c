@@ -17,7 +17,11 @@ enum {
 	CONNECTIONS_MAX = 128, /* on each socket */
 	IDLE_SECONDS = 30,
 	END_PATIENCE_US = 2 * 1000000,
-	CONNECTION_MEMORY = 64 << 10, /* request line and headers must fit */
+	/*
+	 * Request line and headers must fit: a label's value of 1 MiB with every byte escaped takes
+	 * three. It is reserved for each connection, and used as far as a request needs it.
+	 */
+	CONNECTION_MEMORY = 4 << 20,
 };
 
 struct http {

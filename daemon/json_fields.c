@@ -120,47 +120,63 @@ static int append_dump(const char *buffer, size_t size, void *data)
 	return text->err ? -1 : 0;
 }
 
-static void dump(struct text *text, const json_t *value)
+static void dump(struct text *text, const json_t *value, size_t flags)
 {
-	if (json_dump_callback(value, append_dump, text, DUMP_FLAGS) < 0)
+	if (json_dump_callback(value, append_dump, text, DUMP_FLAGS | flags) < 0)
 		text_fail(text, &error_nomem);
 }
 
 void json_write(struct text *text, json_t *value)
 {
-	dump(text, value);
+	dump(text, value, 0);
 	json_decref(value);
 	text_string(text, "\n");
 }
 
-void json_list_begin(struct text *text, json_t *head, const char *key)
+/* A comma, unless nothing stands before it at this level. */
+static void separate(struct text *text)
 {
-	dump(text, head);
-	if (!text->err) {
-		bool empty = json_object_size(head) == 0;
+	char last = text->bytes.size ? (char)text->bytes.data[text->bytes.size - 1] : '{';
 
-		text->bytes.size--; /* the head's closing brace */
-		text_printf(text, "%s\"%s\":[", empty ? "" : ",", key);
-	}
-	json_decref(head);
+	if (last != '{' && last != '[')
+		text_string(text, ",");
 }
 
-void json_list_add(struct text *text, struct json_fields *element)
+void json_begin(struct text *text, const char *key, char bracket)
+{
+	separate(text);
+	if (key)
+		text_printf(text, "\"%s\":", key);
+	text_append(text, &bracket, 1);
+}
+
+void json_end(struct text *text, char bracket)
+{
+	text_append(text, &bracket, 1);
+}
+
+static void write_fields(struct text *text, struct json_fields *fields, size_t flags)
 {
 	json_t *object = NULL;
-	struct error *err = json_fields_finish(element, &object);
+	struct error *err = json_fields_finish(fields, &object);
 
 	if (err) {
 		text_fail(text, err);
 		return;
 	}
-	if (!text->err && text->bytes.data[text->bytes.size - 1] != '[')
-		text_string(text, ",");
-	dump(text, object);
+	if (json_object_size(object) || !(flags & JSON_EMBED)) {
+		separate(text);
+		dump(text, object, flags);
+	}
 	json_decref(object);
 }
 
-void json_list_end(struct text *text)
+void json_write_fields(struct text *text, struct json_fields *fields)
 {
-	text_string(text, "]}\n");
+	write_fields(text, fields, JSON_EMBED);
+}
+
+void json_write_element(struct text *text, struct json_fields *element)
+{
+	write_fields(text, element, 0);
 }

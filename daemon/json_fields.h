@@ -52,11 +52,14 @@ void json_add_seconds(struct json_fields *fields, const char *key, uint64_t us);
 void json_write(struct text *text, json_t *value);
 
 /*
- * Writes "{head..., "key": [" and so on: a list is written element by element with json_list_add,
- * so that a long one never lies in memory as a tree, and ended with json_list_end. Takes head over.
+ * An answer with long lists is written piece by piece, so that they never lie in memory as a tree:
+ * between json_begin and json_end of an object come fields and what begins under a key of its own,
+ * between those of a list its elements. Commas come by themselves. key is NULL at the top.
  */
-void json_list_begin(struct text *text, json_t *head, const char *key);
-void json_list_add(struct text *text, struct json_fields *element);
-void json_list_end(struct text *text);
+void json_begin(struct text *text, const char *key, char bracket);
+void json_end(struct text *text, char bracket);
+/* Take over what they write. */
+void json_write_fields(struct text *text, struct json_fields *fields);
+void json_write_element(struct text *text, struct json_fields *element);
 
 #endif

@@ -155,7 +155,10 @@ static struct error *start_threads(struct daemon *daemon)
 		.max_scans = daemon->config.max_scans,
 	};
 	struct server *server = &daemon->server;
-	struct error *err = agent_client_new(take(daemon->source), &server->agent);
+	struct error *err;
+
+	server->metrics = &daemon->config.metrics;
+	err = agent_client_new(take(daemon->source), &server->agent);
 
 	if (!err)
 		err = scan_cache_new(server->agent, &limits, &server->scans);

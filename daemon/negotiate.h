@@ -19,7 +19,7 @@ enum format {
 	FORMAT_END
 };
 
-enum { FORMATS_MAX = 4 };
+enum { FORMATS_MAX = 5 };
 
 /* Chooses among offered, a list in order of preference. Either text may be NULL. */
 must_check struct error *negotiate(const enum format *offered, const char *parameter,

@@ -87,27 +87,52 @@ static struct error *set_max_pause(struct params *params, const char *value)
 	return seconds("max_pause", value, MAX_PAUSE_MAX_SECONDS, false, &params->max_pause_us);
 }
 
-static struct error *set_dead(struct params *params, const char *value)
+static struct error *flag(const char *name, const char *value, bool *ret)
 {
 	if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
-		return error_new(ERROR_BAD_REQUEST, "dead=%s: 0 or 1 is wanted", value);
-	params->dead = value[0] == '1';
+		return error_new(ERROR_BAD_REQUEST, "%s=%s: 0 or 1 is wanted", name, value);
+	*ret = value[0] == '1';
 	return NULL;
 }
 
+static struct error *set_dead(struct params *params, const char *value)
+{
+	return flag("dead", value, &params->dead);
+}
+
+static struct error *set_detail(struct params *params, const char *value)
+{
+	return flag("detail", value, &params->labels.detail);
+}
+
+static struct error *add_label(struct params *params, ProtobufCBinaryData value)
+{
+	return label_query_select(&params->labels, value);
+}
+
+static struct error *set_by(struct params *params, ProtobufCBinaryData value)
+{
+	return label_query_group(&params->labels, value);
+}
+
+/* What stems from a target, labels, may hold any byte; everything else is text. */
 static const struct rule {
 	unsigned bit;
 	const char *name;
 	struct error *(*set)(struct params *params, const char *value);
+	struct error *(*set_bytes)(struct params *params, ProtobufCBinaryData value);
 } rules[] = {
-	{ PARAM_FORMAT, "format", set_format },
-	{ PARAM_MODE, "mode", set_mode },
-	{ PARAM_DEPTH, "depth", set_depth },
-	{ PARAM_MAX_AGE, "max_age", set_max_age },
-	{ PARAM_MAX_PAUSE, "max_pause", set_max_pause },
-	{ PARAM_TIMEOUT, "timeout", set_timeout },
-	{ PARAM_START, "start", set_start },
-	{ PARAM_DEAD, "dead", set_dead },
+	{ PARAM_FORMAT, "format", set_format, NULL },
+	{ PARAM_MODE, "mode", set_mode, NULL },
+	{ PARAM_DEPTH, "depth", set_depth, NULL },
+	{ PARAM_MAX_AGE, "max_age", set_max_age, NULL },
+	{ PARAM_MAX_PAUSE, "max_pause", set_max_pause, NULL },
+	{ PARAM_TIMEOUT, "timeout", set_timeout, NULL },
+	{ PARAM_START, "start", set_start, NULL },
+	{ PARAM_DEAD, "dead", set_dead, NULL },
+	{ PARAM_LABEL, "label", NULL, add_label },
+	{ PARAM_BY, "by", NULL, set_by },
+	{ PARAM_DETAIL, "detail", set_detail, NULL },
 };
 enum { RULE_COUNT = sizeof(rules) / sizeof(*rules) };
 
@@ -145,11 +170,23 @@ void params_init(struct params *params)
 	};
 }
 
+static struct error *rule_apply(const struct rule *rule, struct params *params, const char *value,
+				size_t size)
+{
+	ProtobufCBinaryData bytes = { .len = size, .data = (uint8_t *)(uintptr_t)value };
+
+	if (rule->set_bytes)
+		return rule->set_bytes(params, bytes);
+	if (strlen(value) != size)
+		return error_new(ERROR_BAD_REQUEST, "%s: the value holds a zero byte", rule->name);
+	return rule->set(params, value);
+}
+
 struct error *params_set(struct params *params, const char *name, const char *value)
 {
 	const struct rule *rule = rule_find(name, ~0u);
 
-	return rule ? rule->set(params, value) : unknown_parameter(name, ~0u);
+	return rule ? rule_apply(rule, params, value, strlen(value)) : unknown_parameter(name, ~0u);
 }
 
 struct error *params_read(const struct uri *uri, unsigned accepted, struct params *ret)
@@ -162,7 +199,7 @@ struct error *params_read(const struct uri *uri, unsigned accepted, struct param
 		const struct uri_param *param = &uri->params[i];
 		const struct rule *rule = rule_find(param->name, accepted);
 
-		err = rule ? rule->set(&params, param->value)
+		err = rule ? rule_apply(rule, &params, param->value, param->value_size)
 			   : unknown_parameter(param->name, accepted);
 	}
 	if (!err)

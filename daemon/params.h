@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/label_query.h"
 #include "proto/base/error.h"
 #include "proto/goheapd.pb-c.h"
 
@@ -23,12 +24,16 @@ enum {
 	PARAM_MAX_AGE = 1 << 5,
 	PARAM_MAX_PAUSE = 1 << 6,
 	PARAM_DEAD = 1 << 7,
+	PARAM_LABEL = 1 << 8,
+	PARAM_BY = 1 << 9,
+	PARAM_DETAIL = 1 << 10,
 
 	PARAMS_SCAN = PARAM_FORMAT | PARAM_TIMEOUT | PARAM_START | PARAM_MODE | PARAM_DEPTH |
 		      PARAM_MAX_AGE | PARAM_MAX_PAUSE,
+	PARAMS_LABELS = PARAM_LABEL | PARAM_BY | PARAM_DETAIL,
 };
 
-/* Strings belong to the uri. */
+/* Strings and bytes belong to the uri. */
 struct params {
 	const char *format; /* NULL: not given */
 	const char *start;  /* NULL: any */
@@ -36,11 +41,13 @@ struct params {
 	Goheapd__Mode mode;
 	Goheapd__Depth depth;
 	bool dead;
+	struct label_query labels;
 };
 
 /*
  * Reads the uri's parameters, of which the path takes accepted; for the others the defaults.
- * ERROR_BAD_REQUEST names the parameter that is unknown or malformed.
+ * ERROR_BAD_REQUEST names the parameter that is unknown or malformed; of labels there are errors of
+ * their own (daemon/label_query.h).
  */
 must_check struct error *params_read(const struct uri *uri, unsigned accepted, struct params *ret);
 

@@ -8,12 +8,26 @@
 #include "daemon/text.h"
 #include "proto/goheapd.pb-c.h"
 
+struct label_query;
+
+/* What of label sets becomes metrics. */
+struct metric_settings {
+	/* Keys that are allowed, and the label that each becomes. */
+	const struct metric_label_key {
+		char *key, *name;
+	} * labels;
+	size_t label_count;
+	size_t series_max; /* how many series before the rest is summed up */
+};
+
 /* A scan's result together with what is not the agent's to say. */
 struct scan_view {
 	const Goheapd__ScanResult *result;
 	const char *id;
 	bool cached;
-	bool dead; /* list dead goroutines too */
+	bool dead;                             /* list dead goroutines too */
+	const struct label_query *labels;      /* what was asked of them, or NULL */
+	const struct metric_settings *metrics; /* for metrics only */
 };
 
 void render_json_pids(struct text *text, Goheapd__Process *const *processes, size_t count);
@@ -30,5 +44,8 @@ void render_text_overview(struct text *text, const Goheapd__OverviewResult *over
 void render_text_memusage(struct text *text, const struct scan_view *view);
 void render_text_goroutines(struct text *text, const struct scan_view *view);
 void render_text_mappings(struct text *text, const struct scan_view *view);
+
+void render_prometheus_memusage(struct text *text, const struct scan_view *view);
+void render_openmetrics_memusage(struct text *text, const struct scan_view *view);
 
 #endif

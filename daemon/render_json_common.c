@@ -123,44 +123,26 @@ void render_json_cgroup(struct json_fields *fields, const Goheapd__Cgroup *cgrou
 	json_add_fields(fields, "cgroup", &object);
 }
 
-static json_t *finish_or_null(struct json_fields *fields)
-{
-	json_t *object = NULL;
-
-	error_free(json_fields_finish(fields, &object));
-	return object;
-}
-
 static json_t *warning_object(const Goheapd__Warning *warning)
 {
 	struct json_fields object;
+	json_t *ret = NULL;
 
 	json_fields_init(&object);
 	json_add_string(&object, "code", warning->code);
 	json_add_bytes(&object, "message", warning->message);
-	return finish_or_null(&object);
-}
-
-static json_t *own_warning_object(const struct json_warning *own)
-{
-	struct json_fields object;
-
-	json_fields_init(&object);
-	json_add_string(&object, "code", own->code);
-	json_add_string(&object, "message", own->message);
-	return finish_or_null(&object);
+	error_free(json_fields_finish(&object, &ret));
+	return ret;
 }
 
 void render_json_warnings(struct json_fields *fields, Goheapd__Warning *const *warnings,
-			  size_t count, const struct json_warning *own)
+			  size_t count)
 {
 	json_t *list = json_array();
 	bool failed = false;
 
 	for (size_t i = 0; i < count; i++)
 		failed |= json_array_append_new(list, warning_object(warnings[i])) < 0;
-	if (own)
-		failed |= json_array_append_new(list, own_warning_object(own)) < 0;
 	if (failed) {
 		json_decref(list);
 		list = NULL;
@@ -188,8 +170,7 @@ static void add_trust(struct json_fields *fields, const Goheapd__Trust *trust)
 	json_add_fields(fields, "trust", &object);
 }
 
-static void add_scan(struct json_fields *fields, const struct scan_view *view,
-		     const struct json_warning *own)
+static void add_scan(struct json_fields *fields, const struct scan_view *view)
 {
 	const Goheapd__ScanInfo *scan = view->result->scan;
 	struct json_fields object;
@@ -215,13 +196,16 @@ static void add_scan(struct json_fields *fields, const struct scan_view *view,
 		json_add_null(&object, "index_used");
 	render_json_detail(&object, scan->detail);
 	add_trust(&object, scan->trust);
-	render_json_warnings(&object, scan->warnings, scan->n_warnings, own);
+	render_json_warnings(&object, scan->warnings, scan->n_warnings);
 	json_add_fields(fields, "scan", &object);
 }
 
-void render_json_scan_head(struct json_fields *fields, const struct scan_view *view,
-			   const struct json_warning *own)
+void render_json_scan_head(struct text *text, const struct scan_view *view)
 {
-	render_json_identity(fields, view->result->identity);
-	add_scan(fields, view, own);
+	struct json_fields fields;
+
+	json_fields_init(&fields);
+	render_json_identity(&fields, view->result->identity);
+	add_scan(&fields, view);
+	json_write_fields(text, &fields);
 }

@@ -20,16 +20,10 @@ void render_json_gc(struct json_fields *fields, const Goheapd__GcState *gc);
 /* A NULL cgroup is null. */
 void render_json_cgroup(struct json_fields *fields, const Goheapd__Cgroup *cgroup);
 
-struct json_warning {
-	const char *code, *message;
-};
-
-/* The agent's warnings and, unless NULL, one of ours. */
 void render_json_warnings(struct json_fields *fields, Goheapd__Warning *const *warnings,
-			  size_t count, const struct json_warning *own);
+			  size_t count);
 
-/* What every scan answer starts with: identity and "scan". */
-void render_json_scan_head(struct json_fields *fields, const struct scan_view *view,
-			   const struct json_warning *own);
+/* Writes what every scan answer starts with: identity and "scan". */
+void render_json_scan_head(struct text *text, const struct scan_view *view);
 
 #endif

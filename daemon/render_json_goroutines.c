@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "daemon/render_json_common.h"
+#include "daemon/render_json_labels.h"
 
 static json_t *frame_object(const Goheapd__Frame *frame)
 {
@@ -37,6 +38,18 @@ static void add_creator(struct json_fields *fields, const Goheapd__Goroutine *g)
 	json_add_optional_u64(fields, "creator_id", g->has_creator_id, g->creator_id);
 }
 
+/* Those that it has, {} where it has none, null where they could not be read. */
+static void add_labels(struct json_fields *fields, const Goheapd__Goroutine *g)
+{
+	bool known = g->n_labels || (g->has_has_no_labels && g->has_no_labels);
+
+	if (known && !g->has_label_error)
+		render_json_pairs(fields, "labels", g->labels, g->n_labels);
+	else
+		json_add_null(fields, "labels");
+	json_add_optional_bytes(fields, "label_error", g->has_label_error, g->label_error);
+}
+
 static void add_goroutine(struct text *text, const Goheapd__Goroutine *g)
 {
 	struct json_fields fields;
@@ -50,7 +63,7 @@ static void add_goroutine(struct text *text, const Goheapd__Goroutine *g)
 	else
 		json_add_null(&fields, "waiting_since");
 	json_add_bool(&fields, "system", g->system);
-	json_add_null(&fields, "labels");
+	add_labels(&fields, g);
 	add_creator(&fields, g);
 	json_add_optional_u64(&fields, "thread", g->has_thread, g->thread);
 	json_add_optional_u64(&fields, "locked_thread", g->has_locked_thread, g->locked_thread);
@@ -64,31 +77,21 @@ static void add_goroutine(struct text *text, const Goheapd__Goroutine *g)
 	json_add_null(&fields, "retained_bytes");
 	json_add_optional_bytes(&fields, "error", g->has_error, g->error);
 	add_frames(&fields, g);
-	json_list_add(text, &fields);
+	json_write_element(text, &fields);
 }
 
 void render_json_goroutines(struct text *text, const struct scan_view *view)
 {
-	static const struct json_warning no_labels = {
-		"labels_not_available",
-		"this version does not read goroutine labels yet: labels is null"
-	};
 	const Goheapd__ScanResult *result = view->result;
-	struct json_fields fields;
-	json_t *head;
-	struct error *err;
 
-	json_fields_init(&fields);
-	render_json_scan_head(&fields, view, &no_labels);
-	err = json_fields_finish(&fields, &head);
-	if (err) {
-		text_fail(text, err);
-		return;
-	}
-	json_list_begin(text, head, "goroutines");
+	json_begin(text, NULL, '{');
+	render_json_scan_head(text, view);
+	json_begin(text, "goroutines", '[');
 	for (size_t i = 0; i < result->n_goroutines; i++) {
 		if (view->dead || strcmp(result->goroutines[i]->status, "dead") != 0)
 			add_goroutine(text, result->goroutines[i]);
 	}
-	json_list_end(text);
+	json_end(text, ']');
+	json_end(text, '}');
+	text_string(text, "\n");
 }

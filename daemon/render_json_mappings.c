@@ -23,25 +23,19 @@ static void add_mapping(struct text *text, const Goheapd__Mapping *mapping)
 	json_add_u64(&fields, "bytes", mapping->end - mapping->start);
 	json_add_u64(&fields, "resident_bytes", mapping->resident_bytes);
 	add_holds(&fields, mapping);
-	json_list_add(text, &fields);
+	json_write_element(text, &fields);
 }
 
 void render_json_mappings(struct text *text, const struct scan_view *view)
 {
 	const Goheapd__ScanResult *result = view->result;
-	struct json_fields fields;
-	json_t *head;
-	struct error *err;
 
-	json_fields_init(&fields);
-	render_json_scan_head(&fields, view, NULL);
-	err = json_fields_finish(&fields, &head);
-	if (err) {
-		text_fail(text, err);
-		return;
-	}
-	json_list_begin(text, head, "mappings");
+	json_begin(text, NULL, '{');
+	render_json_scan_head(text, view);
+	json_begin(text, "mappings", '[');
 	for (size_t i = 0; i < result->n_mappings; i++)
 		add_mapping(text, result->mappings[i]);
-	json_list_end(text);
+	json_end(text, ']');
+	json_end(text, '}');
+	text_string(text, "\n");
 }

@@ -1,4 +1,5 @@
 #include "daemon/render_json_common.h"
+#include "daemon/render_json_labels.h"
 
 /*
  * The tree is at most as deep as a message may nest (proto/wire/limits.h), which the wire checks
@@ -80,25 +81,18 @@ static void add_surroundings(struct json_fields *fields, const Goheapd__ScanResu
 
 void render_json_memusage(struct text *text, const struct scan_view *view)
 {
-	static const struct json_warning no_labels = {
-		"labels_not_available",
-		"this version does not read goroutine labels yet: labels is null"
-	};
 	struct json_fields fields;
-	json_t *object;
-	struct error *err;
 
+	json_begin(text, NULL, '{');
+	render_json_scan_head(text, view);
 	json_fields_init(&fields);
-	render_json_scan_head(&fields, view, &no_labels);
 	json_add(&fields, "memory",
 		 view->result->memory ? node_object(view->result->memory) : json_null());
 	add_heap(&fields, view->result->heap);
 	add_stacks(&fields, view->result->stacks);
 	add_surroundings(&fields, view->result);
-	json_add_null(&fields, "labels");
-	err = json_fields_finish(&fields, &object);
-	if (err)
-		text_fail(text, err);
-	else
-		json_write(text, object);
+	json_write_fields(text, &fields);
+	render_json_labels(text, view);
+	json_end(text, '}');
+	text_string(text, "\n");
 }

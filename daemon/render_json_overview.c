@@ -49,7 +49,7 @@ void render_json_overview(struct text *text, const Goheapd__OverviewResult *over
 	json_add_u64(&fields, "threads", overview->threads);
 	render_json_detail(&fields, overview->detail);
 	add_cost(&fields, overview->cost);
-	render_json_warnings(&fields, overview->warnings, overview->n_warnings, NULL);
+	render_json_warnings(&fields, overview->warnings, overview->n_warnings);
 	err = json_fields_finish(&fields, &object);
 	if (err)
 		text_fail(text, err);

@@ -19,19 +19,16 @@ static void add_process(struct text *text, const Goheapd__Process *process)
 	json_add_optional_u64(&fields, "rss_bytes", process->has_rss_bytes, process->rss_bytes);
 	json_add_bool(&fields, "inspectable", process->inspectable);
 	json_add_optional_bytes(&fields, "reason", process->has_reason, process->reason);
-	json_list_add(text, &fields);
+	json_write_element(text, &fields);
 }
 
 void render_json_pids(struct text *text, Goheapd__Process *const *processes, size_t count)
 {
-	json_t *head = json_object();
-
-	if (!head) {
-		text_fail(text, &error_nomem);
-		return;
-	}
-	json_list_begin(text, head, "processes");
+	json_begin(text, NULL, '{');
+	json_begin(text, "processes", '[');
 	for (size_t i = 0; i < count; i++)
 		add_process(text, processes[i]);
-	json_list_end(text);
+	json_end(text, ']');
+	json_end(text, '}');
+	text_string(text, "\n");
 }

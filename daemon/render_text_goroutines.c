@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 
+#include "daemon/label_text.h"
 #include "daemon/render_text_common.h"
 
 enum { NS_PER_SECOND = 1000000000, NAME_MAX_CHARS = 1000 };
@@ -18,6 +19,25 @@ static void append_head(struct text *text, const struct scan_view *view)
 		text_escaped(text, view->result->scan->warnings[i]->message, NAME_MAX_CHARS);
 		text_string(text, "\n");
 	}
+}
+
+/* " {tenant: acme, job: 42}", as Go has it (runtime/traceback.go, since go1.26). */
+static void append_labels(struct text *text, const Goheapd__Goroutine *g)
+{
+	if (g->has_label_error) {
+		text_string(text, " {labels unreadable: ");
+		text_escaped(text, g->label_error, NAME_MAX_CHARS);
+		text_string(text, "}");
+		return;
+	}
+	for (size_t i = 0; i < g->n_labels; i++) {
+		text_string(text, i ? ", " : " {");
+		text_label_part(text, g->labels[i]->key, NAME_MAX_CHARS);
+		text_string(text, ": ");
+		text_label_part(text, g->labels[i]->value, NAME_MAX_CHARS);
+	}
+	if (g->n_labels)
+		text_string(text, "}");
 }
 
 /* "[chan receive, 5 minutes, locked to thread]": minutes only, as Go has it. */
@@ -36,7 +56,9 @@ static void append_state(struct text *text, const Goheapd__Goroutine *g, uint64_
 	}
 	if (g->has_locked_thread)
 		text_string(text, ", locked to thread");
-	text_string(text, "]:\n");
+	text_string(text, "]");
+	append_labels(text, g);
+	text_string(text, ":\n");
 }
 
 static void append_place(struct text *text, bool has_file, ProtobufCBinaryData file, bool has_line,

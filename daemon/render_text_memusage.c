@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "daemon/render_text_common.h"
+#include "daemon/render_text_labels.h"
 
 enum { ALARM_PERCENT = 90, NS_PER_SECOND = 1000000000, COLUMN_ROWS = 16, COLUMN_NOTES = 48 };
 
@@ -328,8 +329,21 @@ static void append_rows(struct page *page)
 
 /* ---- trust ---- */
 
-static void write_trust(struct text *text, const Goheapd__Trust *trust)
+static void write_unread_labels(struct text *text, const Goheapd__LabelReport *labels)
 {
+	uint64_t unread = labels ? text_labels_unread(labels->status) : 0;
+
+	if (!unread)
+		return;
+	text_string(text, "; labels of ");
+	text_count(text, unread);
+	text_string(text, unread == 1 ? " goroutine unreadable" : " goroutines unreadable");
+}
+
+static void write_trust(struct text *text, const Goheapd__ScanResult *result)
+{
+	const Goheapd__Trust *trust = result->scan->trust;
+
 	text_count(text, trust->exact_stacks);
 	text_string(text, "/");
 	text_count(text, trust->goroutines);
@@ -349,6 +363,7 @@ static void write_trust(struct text *text, const Goheapd__Trust *trust)
 		text_size(text, trust->skipped_bytes);
 		text_string(text, " could not be read");
 	}
+	write_unread_labels(text, result->labels);
 	text_string(text, self_check_is_ok(trust) ? "; self-check ok" : "; self-check FAILED");
 }
 
@@ -357,13 +372,29 @@ static void append_trust(struct page *page)
 	struct text line;
 
 	text_init(&line);
-	write_trust(&line, page->result->scan->trust);
+	write_trust(&line, page->result);
 	if (line.err)
 		text_fail(page->text, text_finish(&line));
 	else
 		text_note(page->text, "TRUST",
 			  (ProtobufCBinaryData){ .data = line.bytes.data, .len = line.bytes.size });
 	text_fini(&line);
+}
+
+/* ---- what to run next ---- */
+
+/* Where nobody sets labels, the module that a goroutine's first function is in tells the most. */
+static void append_next(struct text *text, const Goheapd__ScanResult *result)
+{
+	uint32_t pid = result->identity->pid;
+
+	text_printf(text, "NEXT   goheap goroutines %" PRIu32 " | goheap mappings %" PRIu32, pid,
+		    pid);
+	if (result->labels && result->labels->n_sets)
+		text_printf(text, " | goheap labels %" PRIu32, pid);
+	else if (result->labels)
+		text_printf(text, " | goheap memusage %" PRIu32 " --by @module", pid);
+	text_string(text, "\n");
 }
 
 void render_text_memusage(struct text *text, const struct scan_view *view)
@@ -374,15 +405,16 @@ void render_text_memusage(struct text *text, const struct scan_view *view)
 			     .result = result,
 			     .unit = size_unit_for(resident),
 			     .resident = resident };
-	uint32_t pid = result->identity->pid;
 
 	text_scan_head(text, view);
 	append_alarms(&page);
 	append_limit(&page);
 	if (result->memory)
 		append_rows(&page);
+	if (result->labels)
+		text_who(text, result->labels, page.unit);
+	text_label_answers(text, view);
 	append_trust(&page);
 	text_warnings(text, result->scan->warnings, result->scan->n_warnings);
-	text_printf(text, "NEXT   goheap goroutines %" PRIu32 " | goheap mappings %" PRIu32 "\n",
-		    pid, pid);
+	append_next(text, result);
 }

@@ -8,7 +8,8 @@
 
 #include "proto/wire/limits.h"
 
-enum { PATH_MAX_BYTES = LIMIT_REQUEST_BYTES / 4 };
+/* Of the path, which is for the audit line. */
+enum { PATH_MAX_BYTES = 4 * KIB };
 
 static void fill(Goheapd__Scan *scan, const struct scan_question *question)
 {
@@ -21,14 +22,29 @@ static void fill(Goheapd__Scan *scan, const struct scan_question *question)
 	scan->max_pause_us = question->max_pause_us;
 	scan->timeout_ms = (question->timeout_us + 999) / 1000;
 	scan->has_want_memory = scan->has_want_goroutines = scan->has_want_dead_goroutines =
-	    scan->has_want_mappings = true;
+	    scan->has_want_mappings = scan->has_want_labels = true;
 	scan->want_memory = question->parts & SCAN_MEMORY;
 	scan->want_goroutines = question->parts & SCAN_GOROUTINES;
 	scan->want_dead_goroutines = question->parts & SCAN_DEAD_GOROUTINES;
 	scan->want_mappings = question->parts & SCAN_MAPPINGS;
+	scan->want_labels = question->parts & SCAN_LABELS;
 	scan->caller_uid = question->caller;
 	scan->path.data = (uint8_t *)(uintptr_t)question->path;
 	scan->path.len = path_size < PATH_MAX_BYTES ? path_size : PATH_MAX_BYTES;
+}
+
+/* pointers is the room for the list; it is borrowed, as are the labels. */
+static void fill_labels(Goheapd__Scan *scan, const struct label_query *labels,
+			Goheapd__LabelPair *pointers[LIMIT_SELECT_LABELS])
+{
+	for (size_t i = 0; i < labels->select_count; i++)
+		pointers[i] = (Goheapd__LabelPair *)(uintptr_t)&labels->select[i];
+	scan->n_select = labels->select_count;
+	scan->select = pointers;
+	scan->has_group_by = labels->has_by;
+	scan->group_by = labels->by;
+	scan->has_want_label_detail = true;
+	scan->want_label_detail = labels->detail;
 }
 
 struct error *scan_ask(struct agent_client *agent, const struct scan_question *question,
@@ -37,10 +53,13 @@ struct error *scan_ask(struct agent_client *agent, const struct scan_question *q
 {
 	Goheapd__Request request = GOHEAPD__REQUEST__INIT;
 	Goheapd__Scan scan = GOHEAPD__SCAN__INIT;
+	Goheapd__LabelPair *pointers[LIMIT_SELECT_LABELS];
 	Goheapd__Answer *answer;
 	struct error *err;
 
 	fill(&scan, question);
+	if (question->labels)
+		fill_labels(&scan, question->labels, pointers);
 	request.body_case = GOHEAPD__REQUEST__BODY_SCAN;
 	request.scan = &scan;
 	err = agent_client_call(agent, &request, patience, grace_us, &answer, ret_retry_after_ms);

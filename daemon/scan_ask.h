@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "daemon/agent_client.h"
+#include "daemon/label_query.h"
 
 /* What a scan's result carries besides identity and scan. */
 enum scan_parts {
@@ -15,6 +16,7 @@ enum scan_parts {
 	SCAN_GOROUTINES = 1 << 1,
 	SCAN_DEAD_GOROUTINES = 1 << 2,
 	SCAN_MAPPINGS = 1 << 3,
+	SCAN_LABELS = 1 << 4,
 };
 
 struct scan_question {
@@ -23,6 +25,7 @@ struct scan_question {
 	Goheapd__Mode mode;
 	Goheapd__Depth depth;
 	unsigned parts;
+	const struct label_query *labels; /* NULL: nothing beyond the part; borrowed */
 	uint64_t max_pause_us, timeout_us;
 	uid_t caller;     /* for the audit line, as is path */
 	const char *path; /* borrowed */

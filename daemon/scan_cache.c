@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 
 #include "daemon/clock.h"
+#include "daemon/uri.h"
 #include "proto/base/log.h"
 
 enum {
@@ -32,6 +33,7 @@ struct flight {
 	struct flight *next;
 	struct scan_cache *cache;
 	struct scan_key key;
+	struct label_query *labels; /* the key's own copy, or NULL */
 	uid_t caller;
 	char *path;
 	int cancel; /* eventfd: nobody waits any more */
@@ -162,10 +164,16 @@ static bool same_target(const struct scan_key *a, const struct scan_key *b)
 	return a->pid == b->pid && a->start_ticks == b->start_ticks;
 }
 
+static bool same_labels(const struct label_query *a, const struct label_query *b)
+{
+	return a && b ? label_query_equal(a, b) : a == b;
+}
+
 static bool same_scan(const struct scan_key *a, const struct scan_key *b)
 {
 	return same_target(a, b) && a->exe_hash == b->exe_hash && a->mode == b->mode &&
-	       a->depth == b->depth && a->parts == b->parts && a->max_pause_us == b->max_pause_us;
+	       a->depth == b->depth && a->parts == b->parts && a->max_pause_us == b->max_pause_us &&
+	       same_labels(a->labels, b->labels);
 }
 
 static struct flight *flight_find(struct scan_cache *cache, const struct scan_key *key)
@@ -182,6 +190,7 @@ static void flight_free(struct flight *flight)
 	if (flight->cancel >= 0)
 		close(flight->cancel);
 	free(flight->path);
+	free(flight->labels);
 	free(flight);
 }
 
@@ -196,6 +205,7 @@ static struct error *flight_scan(struct flight *flight, struct scan **ret,
 		.mode = key->mode,
 		.depth = key->depth,
 		.parts = key->parts,
+		.labels = key->labels,
 		.max_pause_us = key->max_pause_us,
 		.timeout_us = SCAN_MAX_US,
 		.caller = flight->caller,
@@ -268,27 +278,43 @@ static void *flight_thread(void *arg)
 	return NULL;
 }
 
-static struct error *flight_start(struct scan_cache *cache, const struct scan_key *key,
-				  const struct scan_request *request, struct flight **ret)
+/* A flight that outlives the request: it owns what it knows of it. */
+static struct error *flight_new(struct scan_cache *cache, const struct scan_key *key,
+				const struct scan_request *request, struct flight **ret)
 {
 	struct flight *flight = malloc(sizeof(*flight));
-	pthread_t thread;
-	int errnum;
+	struct error *err;
+	size_t size;
 
 	if (!flight)
 		return &error_nomem;
-	*flight = (struct flight){
-		.cache = cache,
-		.key = *key,
-		.caller = request->caller,
-		.path = strdup(request->path),
-		.cancel = eventfd(0, EFD_CLOEXEC),
-	};
-	errnum = flight->path ? 0 : ENOMEM;
-	if (!errnum && flight->cancel < 0)
-		errnum = errno;
-	if (!errnum)
-		errnum = pthread_create(&thread, NULL, flight_thread, flight);
+	*flight =
+	    (struct flight){ .cache = cache, .key = *key, .caller = request->caller, .cancel = -1 };
+	err = uri_without_labels(request->path, &flight->path);
+	if (!err && key->labels)
+		err = label_query_copy(key->labels, &flight->labels, &size);
+	flight->key.labels = flight->labels;
+	flight->cancel = eventfd(0, EFD_CLOEXEC);
+	if (!err && flight->cancel < 0)
+		err = error_system(errno, "eventfd");
+	if (err)
+		flight_free(flight);
+	else
+		*ret = flight;
+	return err;
+}
+
+static struct error *flight_start(struct scan_cache *cache, const struct scan_key *key,
+				  const struct scan_request *request, struct flight **ret)
+{
+	struct flight *flight;
+	pthread_t thread;
+	struct error *err = flight_new(cache, key, request, &flight);
+	int errnum;
+
+	if (err)
+		return err;
+	errnum = pthread_create(&thread, NULL, flight_thread, flight);
 	if (errnum) {
 		flight_free(flight);
 		return error_system(errnum, "cannot start a scan");
@@ -438,6 +464,9 @@ struct error *scan_cache_get(struct scan_cache *cache, const struct scan_request
 		.depth = params->depth,
 		.parts = request->parts,
 		.max_pause_us = params->max_pause_us,
+		.labels = request->parts & SCAN_LABELS && !label_query_is_empty(&params->labels)
+			      ? &params->labels
+			      : NULL,
 	};
 	struct error *err = NULL;
 	struct scan *scan = NULL;

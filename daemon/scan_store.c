@@ -1,5 +1,27 @@
 #include "daemon/scan_store.h"
 
+/* What is added for a selection or a grouping takes nothing from the rest. */
+bool scan_labels_answer(const struct label_query *had, const struct label_query *wanted)
+{
+	return !wanted || (had && label_query_equal(had, wanted));
+}
+
+/* Makes the key's labels the scan's own. */
+static struct error *own_labels(struct scan *scan)
+{
+	size_t size;
+	struct error *err;
+
+	if (!scan->key.labels)
+		return NULL;
+	err = label_query_copy(scan->key.labels, &scan->labels, &size);
+	if (err)
+		return err;
+	scan->key.labels = scan->labels;
+	scan->bytes += size;
+	return NULL;
+}
+
 struct error *scan_new(const struct scan_key *key, uint64_t started_us, Goheapd__Answer *answer,
 		       struct scan **ret)
 {
@@ -17,7 +39,9 @@ struct error *scan_new(const struct scan_key *key, uint64_t started_us, Goheapd_
 		.answer = answer,
 		.bytes = sizeof(*scan) + goheapd__answer__get_packed_size(answer),
 	};
-	err = scan_make_id(scan->id);
+	err = own_labels(scan);
+	if (!err)
+		err = scan_make_id(scan->id);
 	if (err) {
 		scan_release(scan);
 		return err;
@@ -37,6 +61,7 @@ void scan_release(struct scan *scan)
 	if (!scan || atomic_fetch_sub(&scan->references, 1) > 1)
 		return;
 	goheapd__answer__free_unpacked(scan->answer, NULL);
+	free(scan->labels);
 	free(scan);
 }
 
@@ -99,6 +124,7 @@ static bool answers(const struct scan *scan, const struct scan_key *key)
 	return had->pid == key->pid && had->start_ticks == key->start_ticks &&
 	       had->exe_hash == key->exe_hash && had->depth == key->depth &&
 	       (had->parts & key->parts) == key->parts &&
+	       scan_labels_answer(had->labels, key->labels) &&
 	       (key->mode == GOHEAPD__MODE__MODE_AUTO ||
 		key->mode == scan->answer->scan->scan->mode);
 }

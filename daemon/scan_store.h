@@ -21,17 +21,22 @@ struct scan_key {
 	Goheapd__Depth depth;
 	unsigned parts;
 	uint64_t max_pause_us;
+	const struct label_query *labels; /* NULL: nothing is asked of them beyond the part */
 };
 
 struct scan {
 	atomic_uint references;
 	char id[SCAN_ID_SIZE];
-	struct scan_key key; /* as it was asked for */
-	uint64_t started_us; /* as clock_now_us counts */
+	struct scan_key key;        /* as it was asked for */
+	struct label_query *labels; /* the key's own copy, or NULL */
+	uint64_t started_us;        /* as clock_now_us counts */
 	Goheapd__Answer *answer;
 	size_t bytes;
 	struct scan *next; /* the store's, newest first */
 };
+
+/* Whether a scan with that was asked of labels answers what is wanted now; either may be NULL. */
+bool scan_labels_answer(const struct label_query *had, const struct label_query *wanted);
 
 /* Takes over an answer that holds a scan; one reference is the caller's. */
 must_check struct error *scan_new(const struct scan_key *key, uint64_t started_us,

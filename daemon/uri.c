@@ -12,8 +12,14 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Decodes size bytes of text into a string of its own. '+' is a space in queries only. */
-static struct error *decode(const char *text, size_t size, bool plus_is_space, char **ret)
+static const char label[] = "label";
+
+/*
+ * Decodes size bytes of text into a string of its own, which may hold zero bytes. '+' is a space in
+ * queries only.
+ */
+static struct error *decode(const char *text, size_t size, bool plus_is_space, char **ret,
+			    size_t *ret_size)
 {
 	char *out scoped(freep) = malloc(size + 1);
 	size_t used = 0;
@@ -33,8 +39,6 @@ static struct error *decode(const char *text, size_t size, bool plus_is_space, c
 				    "a %% in the URL is not followed by two hexadecimal digits");
 			c = (char)(high << 4 | low);
 			i += 2;
-			if (!c)
-				return error_new(ERROR_BAD_REQUEST, "the URL holds a zero byte");
 		} else if (c == '+' && plus_is_space) {
 			c = ' ';
 		}
@@ -42,7 +46,36 @@ static struct error *decode(const char *text, size_t size, bool plus_is_space, c
 	}
 	out[used] = '\0';
 	*ret = take(out);
+	*ret_size = used;
 	return NULL;
+}
+
+/* The same where a zero byte would make it another string. */
+static struct error *decode_name(const char *text, size_t size, bool plus_is_space, char **ret)
+{
+	char *name scoped(freep) = NULL;
+	size_t name_size;
+	struct error *err = decode(text, size, plus_is_space, &name, &name_size);
+
+	if (err)
+		return err;
+	if (strlen(name) != name_size)
+		return error_new(ERROR_BAD_REQUEST, "the URL holds a zero byte");
+	*ret = take(name);
+	return NULL;
+}
+
+/* Only labels may come more than once: each is one more condition. */
+static struct error *check_room(const struct uri *uri, const char *name)
+{
+	bool is_label = strcmp(name, label) == 0;
+
+	if (!is_label && uri_param(uri, name))
+		return error_new(ERROR_BAD_REQUEST, "parameter \"%s\" is given twice", name);
+	if (uri->param_count < URI_PARAMS_MAX)
+		return NULL;
+	return error_new(is_label ? ERROR_TOO_MANY_LABELS : ERROR_BAD_REQUEST,
+			 "more than %d parameters", URI_PARAMS_MAX);
 }
 
 /* Adds "name=value" of size bytes; without '=' the value is empty. */
@@ -52,20 +85,20 @@ static struct error *add_param(struct uri *uri, const char *text, size_t size, b
 	size_t name_size = equals ? (size_t)(equals - text) : size;
 	char *name scoped(freep) = NULL;
 	char *value scoped(freep) = NULL;
-	struct error *err = decode(text, name_size, plus_is_space, &name);
+	size_t value_size;
+	struct error *err = decode_name(text, name_size, plus_is_space, &name);
 
 	if (err)
 		return err;
-	err = equals ? decode(equals + 1, size - name_size - 1, plus_is_space, &value)
-		     : decode("", 0, false, &value);
+	err = equals ? decode(equals + 1, size - name_size - 1, plus_is_space, &value, &value_size)
+		     : decode("", 0, false, &value, &value_size);
+	if (!err)
+		err = check_room(uri, name);
 	if (err)
 		return err;
-	if (uri_param(uri, name))
-		return error_new(ERROR_BAD_REQUEST, "parameter \"%s\" is given twice", name);
-	if (uri->param_count == URI_PARAMS_MAX)
-		return error_new(ERROR_BAD_REQUEST, "more than %d parameters", URI_PARAMS_MAX);
-	uri->params[uri->param_count++] =
-	    (struct uri_param){ .name = take(name), .value = take(value) };
+	uri->params[uri->param_count++] = (struct uri_param){ .name = take(name),
+							      .value = take(value),
+							      .value_size = value_size };
 	return NULL;
 }
 
@@ -87,7 +120,7 @@ static struct error *add_segment(struct uri *uri, const char *text, size_t size)
 	if (uri->segment_count == URI_SEGMENTS_MAX)
 		return error_new(ERROR_BAD_REQUEST, "the path has more than %d segments",
 				 URI_SEGMENTS_MAX);
-	err = decode(text, size, false, &uri->segments[uri->segment_count]);
+	err = decode_name(text, size, false, &uri->segments[uri->segment_count]);
 	if (!err)
 		uri->segment_count++;
 	return err;
@@ -160,6 +193,42 @@ void uri_fini(struct uri *uri)
 		free(uri->params[i].value);
 	}
 	*uri = (struct uri){ 0 };
+}
+
+/* Whether a parameter called label begins at text, however it is spelt. */
+static bool is_label_param(const char *text, size_t size)
+{
+	const char *equals = memchr(text, '=', size);
+	char *name scoped(freep) = NULL;
+	struct error *err scoped(error_freep) = NULL;
+
+	if (!equals || equals - text > (ptrdiff_t)(3 * (sizeof(label) - 1)))
+		return false;
+	err = decode_name(text, (size_t)(equals - text), true, &name);
+	return err || strcmp(name, label) == 0; /* what cannot be told is left out, too */
+}
+
+struct error *uri_without_labels(const char *target, char **ret)
+{
+	char *copy = malloc(strlen(target) + 1), *to = copy;
+
+	if (!copy)
+		return &error_nomem;
+	while (*target) {
+		size_t size = strcspn(target, "/?&");
+		size_t kept = is_label_param(target, size)
+				  ? (size_t)((char *)memchr(target, '=', size) - target) + 1
+				  : size;
+
+		memcpy(to, target, kept);
+		to += kept;
+		target += size;
+		if (*target)
+			*to++ = *target++;
+	}
+	*to = '\0';
+	*ret = copy;
+	return NULL;
 }
 
 const char *uri_param(const struct uri *uri, const char *name)

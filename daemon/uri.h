@@ -11,10 +11,13 @@
 
 #include "proto/base/error.h"
 
-enum { URI_SEGMENTS_MAX = 16, URI_PARAMS_MAX = 32 };
+/* As many labels as there may be, and every other parameter. */
+enum { URI_SEGMENTS_MAX = 16, URI_PARAMS_MAX = 96 };
 
+/* A value may hold zero bytes, and has one more at its end. */
 struct uri_param {
 	char *name, *value;
+	size_t value_size;
 };
 
 /* Strings belong to the uri. */
@@ -28,11 +31,17 @@ struct uri {
 /*
  * Takes a target as it stands in the request line. A segment with a '=' after /pid/N or
  * /comm/NAME, or after the first segment elsewhere, is a parameter, since some scrapers cannot
- * send queries. ERROR_BAD_REQUEST says what is malformed; one parameter given twice is. On failure
- * *ret holds what was understood so far; give it back either way.
+ * send queries. ERROR_BAD_REQUEST says what is malformed; one parameter given twice is, but for
+ * label. On failure *ret holds what was understood so far; give it back either way.
  */
 must_check struct error *uri_parse(const char *target, struct uri *ret);
 void uri_fini(struct uri *uri);
+
+/*
+ * A copy of a target, as it may stand in a log: what is behind "label=" is left out. The caller
+ * frees *ret.
+ */
+must_check struct error *uri_without_labels(const char *target, char **ret);
 
 /* The value of a parameter, or NULL. */
 const char *uri_param(const struct uri *uri, const char *name);

@@ -33,6 +33,15 @@ struct graph {
 	struct graph_totals totals;
 };
 
+/* For arrays beside the graph and its marking: what these leave of the memory limit. */
+static inline struct budget graph_budget_left(const struct graph *graph)
+{
+	return (struct budget){
+		.limit = graph->budget.limit,
+		.reserved = graph->budget.reserved + graph->budget.used,
+	};
+}
+
 /* A run of edges of one thread; many in a list make up the edge array. */
 struct edge_chunk {
 	struct edge_chunk *next;

@@ -83,6 +83,9 @@ void build_info_free(struct build_info *info)
 	free(info->module_version);
 	free(info->vcs_revision);
 	free(info->vcs_time);
+	for (size_t i = 0; i < info->dependency_count; i++)
+		free(info->dependencies[i]);
+	free(info->dependencies);
 	free(info);
 }
 
@@ -119,7 +122,29 @@ static struct error *parse_setting(struct build_info *info, const char *text, si
 	return NULL;
 }
 
-/* "path\tP", "mod\tM\tVERSION\tSUM", "build\tKEY=VALUE"; dependencies are not kept. */
+static struct error *add_dependency(struct build_info *info, const char *text, size_t size)
+{
+	size_t count = info->dependency_count;
+	char **grown;
+
+	if (count == BUILD_INFO_DEPENDENCIES_MAX)
+		return error_new(ERROR_LIMIT, "build info: more than %d dependencies",
+				 BUILD_INFO_DEPENDENCIES_MAX);
+	/* Full only at powers of two: between them the last doubling left room. */
+	if (!(count & (count - 1))) {
+		grown = reallocarray(info->dependencies, count ? 2 * count : 1, sizeof(*grown));
+		if (!grown)
+			return &error_nomem;
+		info->dependencies = grown;
+	}
+	info->dependencies[count] = copy_text(text, size);
+	if (!info->dependencies[count])
+		return &error_nomem;
+	info->dependency_count++;
+	return NULL;
+}
+
+/* "path\tP", "mod\tM\tVERSION\tSUM", "dep\tM\tVERSION\tSUM", "build\tKEY=VALUE". */
 static struct error *parse_line(struct build_info *info, const char *line, const char *end)
 {
 	size_t kind_size, size;
@@ -131,6 +156,8 @@ static struct error *parse_line(struct build_info *info, const char *line, const
 		return set_text(&info->path, text, size);
 	if (kind_size == 5 && !memcmp(kind, "build", 5))
 		return parse_setting(info, text, size);
+	if (kind_size == 3 && !memcmp(kind, "dep", 3))
+		return add_dependency(info, text, size);
 	if (kind_size != 3 || memcmp(kind, "mod", 3) != 0)
 		return NULL;
 	err = set_text(&info->module, text, size);

@@ -18,6 +18,7 @@ struct elf_file;
 enum {
 	BUILD_INFO_VERSION_MAX = 1024,
 	BUILD_INFO_MODULES_MAX = 4 << 20, /* lines for every dependency */
+	BUILD_INFO_DEPENDENCIES_MAX = 16384,
 };
 
 /* Texts are owned, never NULL, "" if unknown, and may hold any bytes but NUL. */
@@ -27,6 +28,8 @@ struct build_info {
 	char *module, *module_version;
 	char *vcs_revision, *vcs_time;
 	bool vcs_modified;
+	char **dependencies; /* paths of the modules it was built with, but its own */
+	size_t dependency_count;
 };
 
 /* Where the older form, which holds pointers, finds what they point to; link-time addresses. */

@@ -31,6 +31,7 @@ struct goroutine_table {
 	struct goroutine *goroutines;
 	uint32_t count;
 	struct machine_table machines;
+	uint64_t unreadable;
 	char *wait_reasons[WAIT_REASONS_MAX];
 	char complaint[COMPLAINT_SIZE];
 };
@@ -152,6 +153,8 @@ static void decode_g(const struct layout *layout, const uint8_t *bytes, struct g
 	g->defers = number(bytes, layout->g_defer);
 	g->panic = number(bytes, layout->g_panic);
 	g->vector_state = async ? number(bytes, layout->g_vector_state) : 0;
+	g->labels = number(bytes, layout->g_labels);
+	g->waiting = number(bytes, layout->g_waiting);
 }
 
 /*
@@ -241,6 +244,7 @@ static struct error *read_goroutines(struct reader *reader, struct goroutine_tab
 		return &error_nomem;
 	for (uint64_t i = 0; !err && i < reader->address_count; i++)
 		err = read_goroutine(reader, table, reader->addresses[i], bytes);
+	table->unreadable = reader->unreadable_count;
 	if (reader->nil_count || reader->repeated_count || reader->unreadable_count)
 		complain(table,
 			 "of %" PRIu64 " gs in allgs %" PRIu64 " are nil, %" PRIu64
@@ -356,6 +360,22 @@ uint32_t goroutine_table_count(const struct goroutine_table *table)
 const struct goroutine *goroutine_table_at(const struct goroutine_table *table, uint32_t index)
 {
 	return &table->goroutines[index];
+}
+
+bool goroutine_is_alive(const struct goroutine *g)
+{
+	return g->status != GOROUTINE_IDLE && g->status != GOROUTINE_DEAD &&
+	       g->status != GOROUTINE_DEADEXTRA;
+}
+
+uint64_t goroutine_stack_bytes(const struct goroutine *g)
+{
+	return g->stack_lo < g->stack_hi ? g->stack_hi - g->stack_lo : 0;
+}
+
+uint64_t goroutine_table_unreadable(const struct goroutine_table *table)
+{
+	return table->unreadable;
 }
 
 const struct machine_table *goroutine_table_machines(const struct goroutine_table *table)

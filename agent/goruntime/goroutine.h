@@ -71,6 +71,8 @@ struct goroutine {
 	taddr context;   /* sched.ctxt */
 	taddr defers, panic;
 	taddr vector_state; /* registers saved by asyncPreempt outside the stack; 0: none */
+	taddr labels;       /* the pprof labels, in whatever form this runtime has; 0: none */
+	taddr waiting;      /* the first sudog that it waits on; 0: none */
 };
 
 struct goroutine_table;
@@ -86,6 +88,15 @@ DEFINE_FREEP(goroutine_table, goroutine_table_free)
 
 uint32_t goroutine_table_count(const struct goroutine_table *table);
 const struct goroutine *goroutine_table_at(const struct goroutine_table *table, uint32_t index);
+
+/* Is there anything to say of a goroutine but that it once was? */
+bool goroutine_is_alive(const struct goroutine *g);
+
+/* 0 if its bounds were caught while they were being changed, and do not fit together. */
+uint64_t goroutine_stack_bytes(const struct goroutine *g);
+
+/* Gs of allgs that could not be read: goroutines of which nothing is known. */
+uint64_t goroutine_table_unreadable(const struct goroutine_table *table);
 
 /* The Ms, which goroutines' m name. */
 const struct machine_table *goroutine_table_machines(const struct goroutine_table *table);

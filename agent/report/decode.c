@@ -8,6 +8,7 @@
 #include "agent/analysis/mark.h"
 #include "agent/analysis/root_set.h"
 #include "agent/goruntime/goroutine.h"
+#include "agent/goruntime/label.h"
 #include "agent/goruntime/machine.h"
 #include "agent/goruntime/metadata.h"
 #include "agent/goruntime/module.h"
@@ -17,6 +18,7 @@
 #include "agent/goruntime/stack.h"
 #include "agent/report/decoded.h"
 #include "agent/report/goroutine_list.h"
+#include "agent/report/goroutine_origin.h"
 #include "agent/report/resident.h"
 #include "agent/report/scan_report.h"
 #include "agent/target/maps.h"
@@ -25,11 +27,14 @@ enum { STATUS_SIZE = 16 << 10 };
 
 void decoded_fini(struct decoded *decoded)
 {
+	label_owners_fini(&decoded->owners);
+	origin_table_free(decoded->origins);
 	mark_free(decoded->mark);
 	graph_free(decoded->graph);
 	root_set_free(decoded->roots);
 	special_table_free(decoded->specials);
 	goroutine_list_free(decoded->list);
+	label_table_free(decoded->labels);
 	free(decoded->scans);
 	stack_walker_free(decoded->walker);
 	goroutine_table_free(decoded->goroutines);
@@ -85,6 +90,19 @@ static struct error *read_tables(struct decoded *d)
 	return err;
 }
 
+static struct error *read_labels(struct decoded *d)
+{
+	const struct decode_request *r = d->request;
+	struct error *err = NULL;
+
+	if (r->want_labels || r->want_goroutines)
+		err = label_table_read(r->memory, r->layout, d->goroutines, &d->labels);
+	if (err || !r->want_labels)
+		return err;
+	err = label_selection_check(&r->selection, d->goroutines, d->labels);
+	return err ? err : origin_table_new(d->modules, r->build, &d->origins);
+}
+
 /* A census looks at stacks too, for how deep they are, but at no object. */
 static struct error *drop_root(struct root_sink *sink, const struct root *root)
 {
@@ -131,8 +149,11 @@ static struct error *read_objects(struct decoded *d)
 		err = read_other_roots(d, root_set_sink(d->roots));
 	if (err)
 		return error_context(err, "roots");
-	return graph_read(r->memory, r->layout, d->spans, r->worker_count, r->memory_limit,
-			  &d->graph);
+	err = graph_read(r->memory, r->layout, d->spans, r->worker_count, r->memory_limit,
+			 &d->graph);
+	if (err || !r->want_labels)
+		return err;
+	return label_owners_read(r->memory, r->layout, d->graph, d->goroutines, &d->owners);
 }
 
 struct range_sink {
@@ -183,6 +204,7 @@ static struct error *read_list(struct decoded *d)
 		.modules = d->modules,
 		.walker = d->walker,
 		.scans = d->scans,
+		.labels = d->labels,
 		.want_dead = d->request->want_dead_goroutines,
 	};
 
@@ -195,6 +217,8 @@ static struct error *read_all(struct decoded *d, Goheapd__ScanResult *result)
 	struct root_sink nowhere = { .add = drop_root };
 	struct error *err = read_tables(d);
 
+	if (!err)
+		err = read_labels(d);
 	if (err)
 		return err;
 	err = d->request->census ? read_stack_roots(d, &nowhere) : read_objects(d);
@@ -219,6 +243,8 @@ static struct error *finish(struct decoded *d, Goheapd__ScanResult *result)
 		err = list_stacks(d);
 	if (!err && d->graph)
 		err = mark_run(d->graph, d->roots, d->specials, r->worker_count, &d->mark);
+	if (!err && d->mark)
+		label_owners_keep_live(&d->owners, d->mark);
 	if (!err)
 		err = scan_report_finish(d, result);
 	return err;

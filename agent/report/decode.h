@@ -9,10 +9,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/report/label_selection.h"
 #include "agent/target/memory.h"
 #include "proto/base/error.h"
 #include "proto/goheapd.pb-c.h"
 
+struct build_info;
 struct layout;
 struct stopped_thread;
 
@@ -34,6 +36,12 @@ struct decode_request {
 	bool stopped;
 	bool census; /* spans, goroutines and stacks only: no graph */
 	bool want_memory, want_goroutines, want_dead_goroutines, want_mappings;
+	/* Usage per label set, of what is selected, and by group if there is a key. */
+	bool want_labels, want_label_detail;
+	struct label_selection selection;
+	bool has_group_by;
+	struct label_text group_by;
+	const struct build_info *build; /* for the modules of goroutines; NULL: not known */
 	unsigned worker_count;
 	uint64_t memory_limit; /* bytes; 0: none */
 
@@ -43,7 +51,7 @@ struct decode_request {
 };
 
 /*
- * Fills memory, heap, stacks, goroutines, mappings, gc and rss_bytes, and of scan: depth,
+ * Fills memory, heap, stacks, goroutines, mappings, labels, gc and rss_bytes, and of scan: depth,
  * bytes_read, gc_phase, gc_cycles, trust and warnings. The rest of scan, and identity (NULL), are
  * the caller's to fill with memory of malloc. The caller frees *ret with
  * goheapd__scan_result__free_unpacked(ret, NULL).

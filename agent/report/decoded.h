@@ -7,15 +7,18 @@
 
 #include <stdint.h>
 
+#include "agent/analysis/label_owner.h"
 #include "agent/report/decode.h"
 #include "agent/report/range_list.h"
 
 struct goroutine_list;
 struct goroutine_table;
 struct graph;
+struct label_table;
 struct maps;
 struct mark;
 struct module_table;
+struct origin_table;
 struct page_alloc;
 struct resident;
 struct root_set;
@@ -36,8 +39,11 @@ struct decoded {
 	struct stack_scan *scans;    /* by goroutine; zero for those that are dead */
 	struct goroutine_list *list; /* NULL unless it is wanted */
 	struct special_table *specials;
+	struct label_table *labels;   /* NULL unless labels or goroutines are wanted */
+	struct origin_table *origins; /* NULL unless labels are wanted */
 	struct root_set *roots; /* these three: not in a census */
 	struct graph *graph;
+	struct label_owners owners; /* empty unless labels are wanted */
 	struct mark *mark;
 	struct range_list metadata; /* the runtime's own tables; joined */
 	struct range_list stacks;   /* of goroutines and Ms; joined */

@@ -5,10 +5,12 @@
 
 #include "agent/binary/pclntab.h"
 #include "agent/goruntime/goroutine.h"
+#include "agent/goruntime/label.h"
 #include "agent/goruntime/machine.h"
 #include "agent/goruntime/module.h"
 #include "agent/goruntime/stack.h"
 #include "agent/report/frame_list.h"
+#include "agent/report/label_pairs.h"
 #include "agent/report/message.h"
 
 enum { MAIN_GOROUTINE = 1 };
@@ -19,17 +21,6 @@ struct goroutine_list {
 	struct goroutine_frames *stacks; /* by goroutine */
 	uint32_t count;                  /* of goroutines */
 };
-
-bool goroutine_is_alive(const struct goroutine *g)
-{
-	return g->status != GOROUTINE_IDLE && g->status != GOROUTINE_DEAD &&
-	       g->status != GOROUTINE_DEADEXTRA;
-}
-
-uint64_t goroutine_stack_bytes(const struct goroutine *g)
-{
-	return g->stack_lo < g->stack_hi ? g->stack_hi - g->stack_lo : 0;
-}
 
 static struct error *fill_frame(Goheapd__Frame *frame, const struct pclntab_line *line)
 {
@@ -173,6 +164,17 @@ static struct error *fill_state(const struct goroutine_list_input *input, const 
 	return message_text(reason, &message->wait_reason);
 }
 
+static struct error *fill_labels(const struct label_set *set, Goheapd__Goroutine *message)
+{
+	message->has_has_no_labels = set->status == LABEL_NONE;
+	message->has_no_labels = message->has_has_no_labels;
+	if (set->error) {
+		message->has_label_error = true;
+		return message_text(set->error, &message->label_error);
+	}
+	return label_pairs_fill(set, &message->labels, &message->n_labels);
+}
+
 static struct error *fill(const struct goroutine_list *list, uint32_t index,
 			  Goheapd__Goroutine *message)
 {
@@ -189,6 +191,9 @@ static struct error *fill(const struct goroutine_list *list, uint32_t index,
 	if (!err)
 		err = fill_creator(input, g, message);
 	if (err || !goroutine_is_alive(g))
+		return err;
+	err = fill_labels(label_table_of(input->labels, index), message);
+	if (err)
 		return err;
 	message->has_stack_in_use_bytes = input->scans[index].trust != STACK_SKIPPED;
 	message->stack_in_use_bytes = input->scans[index].in_use_bytes;

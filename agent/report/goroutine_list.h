@@ -12,6 +12,7 @@
 #include "proto/goheapd.pb-c.h"
 
 struct goroutine_table;
+struct label_table;
 struct module_table;
 struct stack_scan;
 struct stack_walker;
@@ -19,18 +20,13 @@ struct stack_walker;
 struct goroutine;
 struct goroutine_list;
 
-/* Is there anything to say of a goroutine but that it once was? */
-bool goroutine_is_alive(const struct goroutine *g);
-
-/* 0 if its bounds were caught while they were being changed, and do not fit together. */
-uint64_t goroutine_stack_bytes(const struct goroutine *g);
-
 /* All borrowed for the list's life. */
 struct goroutine_list_input {
 	const struct goroutine_table *goroutines;
 	const struct module_table *modules;
 	struct stack_walker *walker;
 	const struct stack_scan *scans; /* by goroutine */
+	const struct label_table *labels;
 	bool want_dead;
 };
 

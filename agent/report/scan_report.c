@@ -14,6 +14,7 @@
 #include "agent/goruntime/stack.h"
 #include "agent/report/decoded.h"
 #include "agent/report/goroutine_list.h"
+#include "agent/report/label_report.h"
 #include "agent/report/mapping_list.h"
 #include "agent/report/memory_tree.h"
 #include "agent/report/message.h"
@@ -273,6 +274,8 @@ struct error *scan_report_finish(const struct decoded *decoded, Goheapd__ScanRes
 		err = fill_address_space(decoded, &usage, result);
 	if (!err && decoded->list)
 		err = goroutine_list_fill(decoded->list, result);
+	if (!err && decoded->request->want_labels)
+		err = label_report_fill(decoded, result);
 	if (!err)
 		err = warn_of_skips(decoded, result);
 	result->scan->depth =

@@ -42,6 +42,11 @@ enum error_code {
 	ERROR_OUT_OF_MEMORY, /* the scan would pass its memory limit */
 	ERROR_TIMEOUT,
 	ERROR_PAUSE_EXCEEDED,
+	ERROR_TOO_MANY_LABELS,
+	ERROR_EMPTY_LABEL_KEY,
+	ERROR_LABEL_TOO_LONG,
+	ERROR_LABEL_RECOVERY_FAILED, /* a selection could have missed an unreadable goroutine */
+	ERROR_STRING_MISSING,        /* the same, because of a string's bytes */
 
 	ERROR_CODE_END
 };

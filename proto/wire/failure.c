@@ -47,6 +47,17 @@ static const struct {
 	[GOHEAPD__FAILURE_CODE__FAILURE_TIMEOUT] = { "timeout", ERROR_TIMEOUT, 504 },
 	[GOHEAPD__FAILURE_CODE__FAILURE_PAUSE_EXCEEDED] = { "pause_exceeded", ERROR_PAUSE_EXCEEDED,
 							    504 },
+	[GOHEAPD__FAILURE_CODE__FAILURE_LABEL_RECOVERY_FAILED] = { "label_recovery_failed",
+								   ERROR_LABEL_RECOVERY_FAILED,
+								   422 },
+	[GOHEAPD__FAILURE_CODE__FAILURE_STRING_MISSING] = { "string_missing", ERROR_STRING_MISSING,
+							    422 },
+	[GOHEAPD__FAILURE_CODE__FAILURE_TOO_MANY_LABELS] = { "too_many_labels",
+							     ERROR_TOO_MANY_LABELS, 400 },
+	[GOHEAPD__FAILURE_CODE__FAILURE_EMPTY_LABEL_KEY] = { "empty_label_key",
+							     ERROR_EMPTY_LABEL_KEY, 400 },
+	[GOHEAPD__FAILURE_CODE__FAILURE_LABEL_TOO_LONG] = { "label_too_long", ERROR_LABEL_TOO_LONG,
+							    400 },
 };
 
 Goheapd__FailureCode failure_of_error(enum error_code code)

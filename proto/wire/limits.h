@@ -16,16 +16,21 @@ enum {
 	LIMIT_MESSAGE_DEPTH = 24,
 
 	/* Bytes of one message on the wire. */
-	LIMIT_REQUEST_BYTES = 16 * KIB,
+	LIMIT_REQUEST_BYTES = 4 * MIB,  /* what a request line holds: labels to select by */
 	LIMIT_ANSWER_BYTES = 256 * MIB, /* a million goroutines of some frames each */
 	LIMIT_KEEPER_ORDER_BYTES = 1 * KIB,
 	LIMIT_KEEPER_EVENT_BYTES = 64 * KIB,
 	LIMIT_TARGET_EVENT_BYTES = 64 * MIB, /* registers of 16,384 threads */
 	LIMIT_PLAN_BYTES = 256 * KIB,
-	LIMIT_DECODER_ORDER_BYTES = 16 * KIB,
+	LIMIT_DECODER_ORDER_BYTES = 4 * MIB, /* the same labels */
 
 	/* Descriptors that travel with one message; the kernel's own limit is 253. */
 	LIMIT_FRAME_FDS = 16,
+
+	/* Labels that one request selects by, and how long their parts may be. */
+	LIMIT_SELECT_LABELS = 64,
+	LIMIT_LABEL_KEY_BYTES = 1 * KIB,
+	LIMIT_LABEL_VALUE_BYTES = 1 * MIB,
 
 	/* The content of a binary's index, in a message and on disk. */
 	LIMIT_INDEX_BYTES = 1 * MIB,

@@ -2,6 +2,7 @@
  * Messages of an agent that was taken over, as far as the wire lets them through, rendered in every
  * form.
  */
+#include "daemon/label_query.h"
 #include "daemon/render.h"
 #include "proto/wire/check.h"
 #include "tests/fuzz/fuzz.h"
@@ -9,15 +10,35 @@
 typedef void renderer(struct text *text, const struct scan_view *view);
 
 static renderer *const renderers[] = {
-	render_json_memusage,   render_text_memusage, render_json_goroutines,
-	render_text_goroutines, render_json_mappings, render_text_mappings,
+	render_json_memusage,       render_text_memusage,        render_json_goroutines,
+	render_text_goroutines,     render_json_mappings,        render_text_mappings,
+	render_prometheus_memusage, render_openmetrics_memusage,
 };
+
+static const struct metric_label_key keys[] = {
+	{ (char *)(uintptr_t) "tenant", (char *)(uintptr_t) "label_tenant" },
+	{ (char *)(uintptr_t) "job", (char *)(uintptr_t) "label_job" },
+};
+static const struct metric_settings settings = { keys, 2, 3 };
+
+/* label=tenant=acme, by=job, detail=1 */
+static void ask_everything(struct label_query *query)
+{
+	static char selector[] = "tenant=acme", key[] = "job";
+
+	error_free(label_query_select(
+	    query, (ProtobufCBinaryData){ sizeof(selector) - 1, (uint8_t *)selector }));
+	error_free(
+	    label_query_group(query, (ProtobufCBinaryData){ sizeof(key) - 1, (uint8_t *)key }));
+	query->detail = true;
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const ProtobufCMessageDescriptor *descriptor = &goheapd__scan_result__descriptor;
 	struct error *err = wire_check(descriptor, data, size, 1 << 20);
-	struct scan_view view = { .id = "0", .dead = true };
+	struct label_query query = { 0 };
+	struct scan_view view = { .id = "0", .dead = true, .labels = &query, .metrics = &settings };
 	Goheapd__ScanResult *result;
 
 	if (err) {
@@ -27,6 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	result = goheapd__scan_result__unpack(NULL, size, data);
 	if (!result)
 		return 0;
+	ask_everything(&query);
 	view.result = result;
 	for (size_t i = 0; i < sizeof(renderers) / sizeof(*renderers); i++) {
 		struct text text;

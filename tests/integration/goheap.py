@@ -42,7 +42,7 @@ def ways():
 def _():
     for how in ways():
         for command, field in (("pids", "processes"), (f"show {PID}", "cost"),
-                               (f"overview {PID}", "cost"), (f"memusage {PID}", "memory"),
+                               (f"overview {PID}", "cost"), (f"memusage {PID}", "memory"), (f"labels {PID}", "labels"),
                                (f"goroutines {PID}", "goroutines"),
                                (f"mappings {PID}", "mappings")):
             text = succeed(*command.split(), *how)
@@ -128,7 +128,7 @@ def _():
 @suite.test("help says how each command is used")
 def _():
     page = succeed("--help")
-    for command in ("pids", "show", "memusage", "goroutines", "mappings"):
+    for command in ("pids", "show", "memusage", "labels", "goroutines", "mappings"):
         check(command in page, f"{command} is not in the help")
         check("Usage: goheap " + command in succeed(command, "--help"), command)
     check(succeed("--version").startswith("goheap "), "version")

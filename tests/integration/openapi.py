@@ -22,7 +22,11 @@ PID, MINE, BARE, FAILURES = 4242, 4244, 4293, 4250
 # A value that each parameter takes, and one that it does not.
 VALUES = {"format": ("text", "xml"), "mode": ("stop", "x"), "depth": ("census", "x"),
           "max_age": ("5", "3601"), "max_pause": ("0.5", "0"), "timeout": ("30", "601"),
-          "start": ("2026-01-27T22:18:11.12Z", "x"), "dead": ("1", "2")}
+          "start": ("2026-01-27T22:18:11.12Z", "x"), "dead": ("1", "2"),
+          "label": ("tenant=acme", "tenant"), "by": ("@module", "@x"), "detail": ("1", "2")}
+
+# Fields that a parameter or an error adds.
+ASKED_FOR = {"pids", "selection", "groups", "top_types", "parked_goroutines"}
 
 suite = Suite()
 daemon = None
@@ -125,11 +129,20 @@ def required_everywhere(schema, where, seen=()):
     seen = (*seen, id(schema))
     properties = schema.get("properties", {})
     optional = set(properties) - set(schema.get("required", []))
-    check(optional <= {"pids"}, f"{where}: {optional} may be absent")
+    check(optional <= ASKED_FOR, f"{where}: {optional} may be absent")
     for key, value in properties.items():
         required_everywhere(value, f"{where}.{key}", seen)
     if "items" in schema:
         required_everywhere(schema["items"], f"{where}[]", seen)
+
+
+def fields_of(value):
+    """The names of all fields at any depth."""
+    if isinstance(value, list):
+        return set().union(*map(fields_of, value))
+    if isinstance(value, dict):
+        return set(value).union(*map(fields_of, value.values()))
+    return set()
 
 
 # ---- tests ----
@@ -206,6 +219,11 @@ def _():
             validate(daemon.get(fill(path, pid)).json(), schema, path)
         if "depth" in dict((p, q) for p, _, q in operations())[path]:
             validate(daemon.get(f"{fill(path)}?depth=census&max_age=9").json(), schema, path)
+        if "label" in dict((p, q) for p, _, q in operations())[path]:
+            for depth in "full", "census":
+                found = daemon.get(f"{fill(path)}?label=tenant=acme&by=job&detail=1&depth={depth}")
+                validate(found.json(), schema, path)
+                check(ASKED_FOR - {"pids"} <= fields_of(found.json()), path)
 
 
 @suite.test("fields that are left out are noticed")
@@ -228,7 +246,7 @@ def _():
 def _():
     schema = document["components"]["schemas"]["Error"]
     codes = set()
-    for path in ([f"/pid/{FAILURES + number}/memusage" for number in range(21)] +
+    for path in ([f"/pid/{FAILURES + number}/memusage" for number in range(26)] +
                  ["/nowhere", "/comm/checkout", "/pid/4000", "/pids?x=1"]):
         answer = daemon.get(path)
         validate(answer.json(), schema, path)

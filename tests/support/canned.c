@@ -3,6 +3,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "tests/support/canned_labels.h"
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static ProtobufCBinaryData bytes(const char *text)
@@ -420,5 +422,7 @@ Goheapd__ScanResult *canned_scan(void)
 	result.cgroup = cgroup();
 	result.has_rss_bytes = true;
 	result.rss_bytes = 7956426588;
+	result.labels = canned_labels();
+	canned_goroutine_labels(&result);
 	return &result;
 }

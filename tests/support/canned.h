@@ -14,7 +14,7 @@ Goheapd__Process canned_process(void);
 
 Goheapd__OverviewResult *canned_overview(void);
 
-/* A full scan with memory, goroutines and mappings. */
+/* A full scan with memory, labels, goroutines and mappings. */
 Goheapd__ScanResult *canned_scan(void);
 
 #endif

@@ -11,6 +11,8 @@
  *   4291          a process whose scan makes the agent die
  *   4292          a process whose scan takes a second
  *   4293          a process whose overview lacks every optional field
+ *
+ * Whoever selects by tenant=acme gets some goroutines, anybody else none.
  */
 #include <getopt.h>
 #include <poll.h>
@@ -23,11 +25,12 @@
 #include "proto/wire/failure.h"
 #include "proto/wire/frame.h"
 #include "tests/support/canned.h"
+#include "tests/support/canned_labels.h"
 
 enum {
 	PID_MINE = 4244,
 	PID_FAILURES = 4250,
-	PID_FAILURES_END = PID_FAILURES + 21,
+	PID_FAILURES_END = PID_FAILURES + 26,
 	PID_WAITS = 4290,
 	PID_DIES = 4291,
 	PID_SLOW = 4292,
@@ -211,6 +214,37 @@ static void make_census(Goheapd__ScanResult *result)
 	    result->scan->trust->has_system_stack_only_bytes = false;
 }
 
+static bool is_bytes(ProtobufCBinaryData bytes, const char *text)
+{
+	return bytes.len == strlen(text) && memcmp(bytes.data, text, bytes.len) == 0;
+}
+
+static bool selects_acme(const Goheapd__Scan *scan)
+{
+	for (size_t i = 0; i < scan->n_select; i++) {
+		if (!is_bytes(scan->select[i]->key, "tenant") ||
+		    !is_bytes(scan->select[i]->value, "acme"))
+			return false;
+	}
+	return true;
+}
+
+static void answer_labels(Goheapd__ScanResult *result, const Goheapd__Scan *scan)
+{
+	if (!scan->want_labels) {
+		result->labels = NULL;
+		return;
+	}
+	if (scan->n_select)
+		canned_select(result->labels, selects_acme(scan) ? 212 : 0);
+	if (scan->has_group_by)
+		canned_group(result->labels);
+	if (scan->want_label_detail)
+		canned_detail();
+	if (scan->depth == GOHEAPD__DEPTH__DEPTH_CENSUS)
+		canned_label_census(result->labels);
+}
+
 static void send_scan(uint32_t id, const Goheapd__Scan *scan)
 {
 	Goheapd__Answer answer = GOHEAPD__ANSWER__INIT;
@@ -233,9 +267,22 @@ static void send_scan(uint32_t id, const Goheapd__Scan *scan)
 		result->n_goroutines--;
 	if (!scan->want_mappings)
 		result->n_mappings = 0;
+	answer_labels(result, scan);
 	answer.body_case = GOHEAPD__ANSWER__BODY_SCAN;
 	answer.scan = result;
 	send_answer(&answer, id);
+}
+
+/* What was asked of labels, with sizes for long strings. */
+static void log_labels(const Goheapd__Scan *scan)
+{
+	fprintf(stderr, "fake: labels want=%d detail=%d by=%.*s", scan->want_labels,
+		scan->want_label_detail, (int)scan->group_by.len,
+		scan->group_by.len ? (const char *)scan->group_by.data : "");
+	for (size_t i = 0; i < scan->n_select; i++)
+		fprintf(stderr, " %.*s=%zu bytes", (int)scan->select[i]->key.len,
+			(const char *)scan->select[i]->key.data, scan->select[i]->value.len);
+	fprintf(stderr, "\n");
 }
 
 static void answer_scan(const Goheapd__Request *request)
@@ -245,6 +292,7 @@ static void answer_scan(const Goheapd__Request *request)
 	fprintf(stderr, "fake: scan pid=%u mode=%d depth=%d pause=%lu uid=%u path=%.*s\n",
 		scan->pid, scan->mode, scan->depth, (unsigned long)scan->max_pause_us,
 		scan->caller_uid, (int)scan->path.len, (const char *)scan->path.data);
+	log_labels(scan);
 	if (scan->pid >= PID_FAILURES && scan->pid < PID_FAILURES_END) {
 		send_failure(request->id, (Goheapd__FailureCode)(scan->pid - PID_FAILURES),
 			     "the target said no");
@@ -255,6 +303,7 @@ static void answer_scan(const Goheapd__Request *request)
 	} else if (scan->pid == PID_SLOW) {
 		slow.id = request->id;
 		slow.scan = *scan; /* of whose bytes nothing is used */
+		slow.scan.n_select = 0;
 		slow.due_ms = now_ms() + SLOW_MS;
 	} else {
 		send_scan(request->id, scan);

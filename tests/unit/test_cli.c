@@ -1,10 +1,11 @@
+#include "cli/labels.h"
 #include "cli/options.h"
 #include "cli/paint.h"
 #include "daemon/scan_ask.h"
 
 #include "tests/support/assertions.h"
 
-enum { ARGS_MAX = 40 };
+enum { ARGS_MAX = 80 };
 
 static struct error *parse(const char *line, struct options *ret)
 {
@@ -25,7 +26,7 @@ static void a_command_and_its_options_are_taken(void **state)
 	(void)state;
 	assert_success(parse("memusage 1234 --mode stop --max-pause 0.5 --format json", &options));
 	assert_string_equal(options.command->name, "memusage");
-	assert_int_equal(options.command->parts, SCAN_MEMORY);
+	assert_int_equal(options.command->parts, SCAN_MEMORY | SCAN_LABELS);
 	assert_string_equal(options.process, "1234");
 	assert_true(options.json);
 	assert_int_equal(options.params.mode, GOHEAPD__MODE__MODE_STOP);
@@ -33,6 +34,24 @@ static void a_command_and_its_options_are_taken(void **state)
 	assert_int_equal(options.given_count, 2);
 	assert_string_equal(options.given[1].name, "max_pause");
 	assert_string_equal(options.given[1].value, "0.5");
+}
+
+static void labels_may_be_several(void **state)
+{
+	struct options options;
+
+	(void)state;
+	assert_success(parse("memusage 1 --label b=1 --label a=2 --by @module --detail", &options));
+	assert_int_equal(options.params.labels.select_count, 2);
+	assert_memory_equal(options.params.labels.select[0].key.data, "a", 1);
+	assert_true(options.params.labels.has_by);
+	assert_true(options.params.labels.detail);
+	assert_int_equal(options.given_count, 4);
+	assert_string_equal(options.given[1].name, "label");
+	assert_string_equal(options.given[1].value, "a=2");
+	assert_string_equal(options.given[3].value, "1");
+	assert_success(parse("labels 1", &options));
+	assert_int_equal(options.params.depth, GOHEAPD__DEPTH__DEPTH_CENSUS);
 }
 
 static void options_may_stand_anywhere(void **state)
@@ -79,6 +98,12 @@ static void wrong_lines_are_refused(void **state)
 		"memusage 1 --format pdf",
 		"memusage 1 --mode fork --mode fork",
 		"memusage 1 --direct --socket /x",
+		"memusage 1 --label tenant",
+		"memusage 1 --by @nothing",
+		"memusage 1 --by a --by b",
+		"labels 1 --depth full",
+		"labels 1 --label a=b",
+		"goroutines 1 --by a",
 	};
 
 	(void)state;
@@ -86,6 +111,73 @@ static void wrong_lines_are_refused(void **state)
 		struct options options;
 
 		assert_error(parse(wrong[i], &options), ERROR_BAD_REQUEST);
+	}
+}
+
+static void labels_have_errors_of_their_own(void **state)
+{
+	char line[1024] = "memusage 1";
+	struct options options;
+
+	(void)state;
+	assert_error(parse("memusage 1 --label =a", &options), ERROR_EMPTY_LABEL_KEY);
+	for (int i = 0; i < 65; i++)
+		snprintf(line + strlen(line), sizeof(line) - strlen(line), " --label=a=%d", i);
+	assert_error(parse(line, &options), ERROR_TOO_MANY_LABELS);
+}
+
+static struct error *table_of(const char *answer, struct text *table)
+{
+	struct text json;
+	struct error *err;
+
+	text_init(&json);
+	text_string(&json, answer);
+	text_init(table);
+	err = labels_table(&json, table);
+	text_fini(&json);
+	return err;
+}
+
+static void a_census_becomes_a_table(void **state)
+{
+	static const char answer[] =
+	    "{\"comm\":\"shop\\u001b\",\"pid\":12,\"go_version\":\"go1.26\","
+	    "\"scan\":{\"pause_seconds\":0.0113},\"labels\":{"
+	    "\"status\":{\"decoded\":3,\"no_labels\":1,\"malformed\":1200},\"sets\":["
+	    "{\"labels\":{\"job\":\"a b\"},\"goroutines\":3,\"stack_bytes\":2048},"
+	    "{\"labels\":{\"k\":\"\\u0000\",\"t\":\"x\"},\"goroutines\":4000,"
+	    "\"stack_bytes\":8388608}],"
+	    "\"unlabelled\":{\"goroutines\":1,\"stack_bytes\":0},"
+	    "\"system\":{\"goroutines\":5,\"stack_bytes\":40960}}}";
+	struct text table;
+
+	(void)state;
+	assert_success(table_of(answer, &table));
+	text_append(&table, "", 1);
+	assert_string_equal((const char *)table.bytes.data,
+			    "shop\\x1b pid 12 go1.26 | 2 label sets | stopped 11.3 ms\n"
+			    "!! labels could not be read: malformed 1,200\n"
+			    "GOROUTINES      STACKS  LABELS\n"
+			    "     4,000    8.00 MiB  k=\"\\x00\",t=x\n"
+			    "         3    2.00 KiB  job=\"a b\"\n"
+			    "         1         0 B  no label\n"
+			    "         5    40.0 KiB  system\n");
+	text_fini(&table);
+}
+
+static void what_is_no_census_is_an_error(void **state)
+{
+	static const char *const bad[] = {
+		"", "{", "[]", "{}", "{\"labels\":null}", "{\"labels\":{}}"
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		struct text table;
+
+		assert_error(table_of(bad[i], &table), ERROR_SYSTEM);
+		text_fini(&table);
 	}
 }
 
@@ -112,6 +204,10 @@ int main(void)
 		cmocka_unit_test(options_may_stand_anywhere),
 		cmocka_unit_test(help_needs_no_process),
 		cmocka_unit_test(wrong_lines_are_refused),
+		cmocka_unit_test(labels_may_be_several),
+		cmocka_unit_test(labels_have_errors_of_their_own),
+		cmocka_unit_test(a_census_becomes_a_table),
+		cmocka_unit_test(what_is_no_census_is_an_error),
 		cmocka_unit_test(painting_adds_colours_and_nothing_else),
 	};
 

@@ -37,6 +37,8 @@ static void an_empty_file_changes_nothing(void **state)
 	assert_int_equal(config.max_scans, 4);
 	assert_int_equal(config.max_scan_memory, 0);
 	assert_null(config.user);
+	assert_int_equal(config.metrics.label_count, 0);
+	assert_int_equal(config.metrics.series_max, 20);
 	finish(&config);
 }
 
@@ -46,12 +48,19 @@ static void every_key_is_read(void **state)
 
 	(void)state;
 	assert_success(read_text("min_stop_interval = 2.5\nmax_scans = 7\n"
-				 "max_scan_memory = 4294967296\nuser = \"nobody-else\"\n",
+				 "max_scan_memory = 4294967296\nuser = \"nobody-else\"\n"
+				 "metric_labels = {\"tenant\", \"job.id\"}\n"
+				 "metric_series_max = 1000\n",
 				 &config));
 	assert_int_equal(config.min_stop_interval_us, 2500000);
 	assert_int_equal(config.max_scans, 7);
 	assert_true(config.max_scan_memory == 4294967296);
 	assert_string_equal(config.user, "nobody-else");
+	assert_int_equal(config.metrics.label_count, 2);
+	assert_string_equal(config.metrics.labels[0].key, "tenant");
+	assert_string_equal(config.metrics.labels[1].key, "job.id");
+	assert_string_equal(config.metrics.labels[1].name, "label_job_id");
+	assert_int_equal(config.metrics.series_max, 1000);
 	finish(&config);
 }
 
@@ -70,6 +79,11 @@ static void errors_name_file_and_line(void **state)
 		{ "max_scan_memory = -5", "max_scan_memory" },
 		{ "user = \"\"", "user" },
 		{ "max_scans 3", "max_scans" },
+		{ "metric_series_max = 0", "metric_series_max" },
+		{ "metric_series_max = 1001", "metric_series_max" },
+		{ "metric_labels = {\"\"}", "metric_labels" },
+		{ "metric_labels = {\"a\", \"\"}", "metric_labels" },
+		{ "metric_labels = {1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17}", "metric_labels" },
 	};
 
 	(void)state;
@@ -89,6 +103,21 @@ static void errors_name_file_and_line(void **state)
 		error_free(err);
 		finish(&config);
 	}
+}
+
+static void keys_that_would_be_one_label_are_refused(void **state)
+{
+	struct config config;
+	struct error *err = read_text("metric_labels = {\"a.b\", \"c\", \"a-b\"}\n", &config);
+
+	(void)state;
+	assert_non_null(err);
+	assert_int_equal(error_code(err), ERROR_FORMAT);
+	assert_non_null(
+	    strstr(error_message(err), "\"a.b\" and \"a-b\" would both be the label label_a_b"));
+	assert_int_equal(config.metrics.label_count, 0);
+	error_free(err);
+	finish(&config);
 }
 
 static void comments_are_blanked_and_lines_kept(void **state)
@@ -135,6 +164,7 @@ int main(void)
 		cmocka_unit_test(an_empty_file_changes_nothing),
 		cmocka_unit_test(every_key_is_read),
 		cmocka_unit_test(errors_name_file_and_line),
+		cmocka_unit_test(keys_that_would_be_one_label_are_refused),
 		cmocka_unit_test(comments_are_blanked_and_lines_kept),
 		cmocka_unit_test(a_file_that_is_not_there_is_an_error),
 	};

@@ -33,6 +33,11 @@ static const struct {
 	ROW(OUT_OF_MEMORY, "out_of_memory", 503),
 	ROW(TIMEOUT, "timeout", 504),
 	ROW(PAUSE_EXCEEDED, "pause_exceeded", 504),
+	ROW(LABEL_RECOVERY_FAILED, "label_recovery_failed", 422),
+	ROW(STRING_MISSING, "string_missing", 422),
+	ROW(TOO_MANY_LABELS, "too_many_labels", 400),
+	ROW(EMPTY_LABEL_KEY, "empty_label_key", 400),
+	ROW(LABEL_TOO_LONG, "label_too_long", 400),
 };
 
 static void every_failure_has_its_name_and_status(void **state)

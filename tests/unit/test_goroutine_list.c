@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "agent/goruntime/label.h"
 #include "agent/goruntime/module.h"
 #include "agent/goruntime/stack.h"
 #include "agent/report/frame_list.h"
@@ -28,6 +29,7 @@ struct fixture {
 	struct stack_walker *walker;
 	struct goroutine_list *list;
 	struct stack_scan scans[8];
+	struct label_table *labels;
 	struct stopped_thread thread;
 	Goheapd__ScanResult result;
 };
@@ -52,6 +54,7 @@ static int teardown(void **state)
 		goheapd__goroutine__free_unpacked(f->result.goroutines[i], NULL);
 	free(f->result.goroutines);
 	goroutine_list_free(f->list);
+	label_table_free(f->labels);
 	stack_walker_free(f->walker);
 	goroutine_table_free(f->table);
 	module_table_free(f->modules);
@@ -85,7 +88,9 @@ static void list(struct fixture *f, bool want_dead)
 	assert_success(stack_walker_new(memory, l, f->modules, f->table, &f->walker));
 	input.goroutines = f->table;
 	input.modules = f->modules;
+	assert_success(label_table_read(memory, l, f->table, &f->labels));
 	input.walker = f->walker;
+	input.labels = f->labels;
 	assert_success(goroutine_list_read(&input, &f->list));
 	assert_success(goroutine_list_fill(f->list, &f->result));
 }

@@ -28,6 +28,7 @@ static void without_parameters_there_are_defaults(void **state)
 	assert_int_equal(params.mode, GOHEAPD__MODE__MODE_AUTO);
 	assert_int_equal(params.depth, GOHEAPD__DEPTH__DEPTH_FULL);
 	assert_false(params.dead);
+	assert_true(label_query_is_empty(&params.labels));
 	assert_null(params.start);
 	assert_null(params.format);
 }
@@ -48,6 +49,47 @@ static void every_parameter_is_read(void **state)
 	assert_true(params.dead);
 	assert_non_null(params.start);
 	assert_non_null(params.format);
+}
+
+/* What is read of labels is looked at while the uri is there. */
+static void labels_are_read_from_query_and_path(void **state)
+{
+	static const char target[] =
+	    "/pid/1/m/label=path=a%2Fb?label=tenant%3Dacme+x&label=a=%00%ff&by=%40entry&detail=1";
+	struct params params;
+	struct uri uri;
+
+	(void)state;
+	assert_success(uri_parse(target, &uri));
+	assert_success(params_read(&uri, PARAMS_LABELS, &params));
+	assert_int_equal(params.labels.select_count, 3);
+	assert_int_equal(params.labels.select[0].value.len, 2);
+	assert_memory_equal(params.labels.select[0].value.data, "\0\xff", 2);
+	assert_memory_equal(params.labels.select[1].key.data, "path=a/b", 9);
+	assert_memory_equal(params.labels.select[2].key.data, "tenant=acme x", 14);
+	assert_int_equal(params.labels.by.len, 6);
+	assert_true(params.labels.detail);
+	uri_fini(&uri);
+}
+
+static void wrong_labels_have_errors_of_their_own(void **state)
+{
+	struct params params;
+	char many[1024] = "/x?";
+
+	(void)state;
+	assert_error(read_target("/x?label=tenant", PARAMS_LABELS, &params), ERROR_BAD_REQUEST);
+	assert_error(read_target("/x?label==a", PARAMS_LABELS, &params), ERROR_EMPTY_LABEL_KEY);
+	assert_error(read_target("/x?label", PARAMS_LABELS, &params), ERROR_EMPTY_LABEL_KEY);
+	assert_error(read_target("/x?by=", PARAMS_LABELS, &params), ERROR_EMPTY_LABEL_KEY);
+	assert_error(read_target("/x?by=@x", PARAMS_LABELS, &params), ERROR_BAD_REQUEST);
+	assert_error(read_target("/x?by=a&by=b", PARAMS_LABELS, &params), ERROR_BAD_REQUEST);
+	assert_error(read_target("/x?detail=2", PARAMS_LABELS, &params), ERROR_BAD_REQUEST);
+	assert_error(read_target("/x?detail=1%00", PARAMS_LABELS, &params), ERROR_BAD_REQUEST);
+	assert_error(read_target("/x?label=a=b", PARAMS_SCAN, &params), ERROR_BAD_REQUEST);
+	for (int i = 0; i < 65; i++)
+		snprintf(many + strlen(many), sizeof(many) - strlen(many), "label=a=%d&", i);
+	assert_error(read_target(many, PARAMS_LABELS, &params), ERROR_TOO_MANY_LABELS);
 }
 
 static void unknown_parameters_are_named(void **state)
@@ -148,6 +190,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_parameters_there_are_defaults),
 		cmocka_unit_test(every_parameter_is_read),
+		cmocka_unit_test(labels_are_read_from_query_and_path),
+		cmocka_unit_test(wrong_labels_have_errors_of_their_own),
 		cmocka_unit_test(unknown_parameters_are_named),
 		cmocka_unit_test(what_a_path_does_not_take_is_unknown_to_it),
 		cmocka_unit_test(values_out_of_range_are_refused),

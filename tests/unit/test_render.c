@@ -7,8 +7,12 @@
 #include <errno.h>
 #include <jansson.h>
 
+#include "daemon/label_query.h"
+#include "daemon/label_text.h"
+#include "daemon/render_text_common.h"
 #include "tests/support/assertions.h"
 #include "tests/support/canned.h"
+#include "tests/support/canned_labels.h"
 
 enum { FILE_MAX_BYTES = 1 << 16 };
 
@@ -190,12 +194,163 @@ static void a_bare_memusage_reads_well(void **state)
 	result->memory->children[4]->children[0]->children[0]->n_children = 0;
 	result->gc = NULL;
 	result->cgroup = NULL;
+	canned_label_census(result->labels);
 	text_init(&text);
 	render_json_memusage(&text, &view);
 	check_json(&text, "memusage_bare.json");
 	text_init(&text);
 	render_text_memusage(&text, &view);
 	check_text(&text, "memusage_bare.txt");
+}
+
+/* label=tenant=acme, label of an odd value, by=job, detail=1 */
+static struct label_query asked_labels(void)
+{
+	struct label_query query = { .detail = true };
+
+	assert_success(label_query_select(&query, text_bytes("tenant=acme")));
+	assert_success(label_query_select(&query, text_bytes("a b=\xff\n")));
+	assert_success(label_query_group(&query, text_bytes("job")));
+	return query;
+}
+
+static void what_is_asked_of_labels_reads_well(void **state)
+{
+	struct label_query query = asked_labels();
+	struct scan_view view = view_of(canned_scan());
+	struct text text;
+
+	(void)state;
+	view.labels = &query;
+	canned_select(view.result->labels, 212);
+	canned_group(view.result->labels);
+	canned_detail();
+	text_init(&text);
+	render_json_memusage(&text, &view);
+	check_json(&text, "memusage_labels.json");
+	text_init(&text);
+	render_text_memusage(&text, &view);
+	check_text(&text, "memusage_labels.txt");
+}
+
+static const struct metric_label_key allowed_keys[] = {
+	{ (char *)(uintptr_t) "tenant", (char *)(uintptr_t) "label_tenant" },
+	{ (char *)(uintptr_t) "job", (char *)(uintptr_t) "label_job" },
+};
+
+static void metrics_read_well(void **state)
+{
+	static const struct metric_settings settings = { allowed_keys, 2, 4 };
+	struct label_query query = asked_labels();
+	struct scan_view view = view_of(canned_scan());
+	struct text text;
+
+	(void)state;
+	view.labels = &query;
+	view.metrics = &settings;
+	canned_select(view.result->labels, 212);
+	text_init(&text);
+	render_prometheus_memusage(&text, &view);
+	check_text(&text, "memusage.prometheus");
+	text_init(&text);
+	render_openmetrics_memusage(&text, &view);
+	check_text(&text, "memusage.openmetrics");
+}
+
+/* Nothing of labels is shown unless the configuration names a key, and a census has no bytes. */
+static void metrics_of_little_are_few(void **state)
+{
+	static const struct metric_settings settings = { NULL, 0, 1 };
+	Goheapd__ScanResult *result = canned_scan();
+	struct scan_view view = view_of(result);
+	struct text text;
+
+	(void)state;
+	view.metrics = &settings;
+	result->memory = NULL;
+	result->heap = NULL;
+	result->stacks = NULL;
+	result->has_rss_bytes = false;
+	canned_label_census(result->labels);
+	text_init(&text);
+	render_prometheus_memusage(&text, &view);
+	check_text(&text, "memusage_few.prometheus");
+}
+
+static char *written(void (*write)(struct text *text, const char *value), const char *value)
+{
+	struct text text;
+	char *ret;
+
+	text_init(&text);
+	write(&text, value);
+	assert_success(text_finish(&text));
+	ret = strndup((const char *)text.bytes.data, text.bytes.size);
+	assert_non_null(ret);
+	text_fini(&text);
+	return ret;
+}
+
+static void write_part(struct text *text, const char *value)
+{
+	text_label_part(text, text_bytes(value), 12);
+}
+
+static void labels_that_could_be_misread_are_quoted(void **state)
+{
+	static const struct {
+		const char *part, *shown;
+	} cases[] = {
+		{ "acme", "acme" },
+		{ "main.(*T).run", "main.(*T).r…" },
+		{ "a-b:c/d_e.f@", "a-b:c/d_e.f@" },
+		{ "", "\"\"" },
+		{ "a b", "\"a b\"" },
+		{ "a,b", "\"a,b\"" },
+		{ "a=\"b\\", "\"a=\\\"b\\\\\"" },
+		{ "\n\x1b", "\"\\x0a\\x1b\"" },
+		{ "\xff{}", "\"\xef\xbf\xbd{}\"" },
+		{ "a\xe2\x80\xae", "a\\u202e" },
+		{ "12345678901 3", "\"1234567890…" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char *shown = written(write_part, cases[i].part);
+
+		assert_string_equal(shown, cases[i].shown);
+		free(shown);
+	}
+}
+
+/* A text page is no larger for it. */
+static void long_labels_are_cut_in_text(void **state)
+{
+	Goheapd__ScanResult *result = canned_scan();
+	Goheapd__LabelPair pairs[200], *pointers[200];
+	struct scan_view view = view_of(result);
+	size_t size = 64 << 10;
+	uint8_t *long_value = malloc(size);
+	struct text text;
+
+	(void)state;
+	assert_non_null(long_value);
+	memset(long_value, '\n', size);
+	for (size_t i = 0; i < 200; i++) {
+		pairs[i] = (Goheapd__LabelPair)GOHEAPD__LABEL_PAIR__INIT;
+		pairs[i].key = text_bytes("key");
+		pairs[i].value = (ProtobufCBinaryData){ .len = size, .data = long_value };
+		pointers[i] = &pairs[i];
+	}
+	result->labels->sets[0]->n_labels = result->goroutines[0]->n_labels = 200;
+	result->labels->sets[0]->labels = result->goroutines[0]->labels = pointers;
+	text_init(&text);
+	render_text_memusage(&text, &view);
+	assert_true(text.bytes.size < 4096);
+	text_append(&text, "", 1);
+	assert_non_null(strstr((const char *)text.bytes.data, "\n  key=\"\\x0a\\x0a\\x0a"));
+	text_fini(&text);
+	free(long_value);
 }
 
 static void goroutines_read_like_gos_own(void **state)
@@ -253,6 +408,11 @@ int main(void)
 		cmocka_unit_test(dead_goroutines_are_listed_when_asked_for),
 		cmocka_unit_test(mappings_read_well),
 		cmocka_unit_test(a_bare_memusage_reads_well),
+		cmocka_unit_test(what_is_asked_of_labels_reads_well),
+		cmocka_unit_test(metrics_read_well),
+		cmocka_unit_test(metrics_of_little_are_few),
+		cmocka_unit_test(labels_that_could_be_misread_are_quoted),
+		cmocka_unit_test(long_labels_are_cut_in_text),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

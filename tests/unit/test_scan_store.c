@@ -110,6 +110,34 @@ static void mode_depth_and_parts_must_do(void **state)
 	scan_store_fini(&store);
 }
 
+/* A kept selection holds everything but another selection. */
+static void what_was_asked_of_labels_must_do(void **state)
+{
+	struct label_query acme = { 0 }, zeta = { 0 };
+	struct scan_key selected = asked, other = asked;
+	struct scan_store store;
+	char text[] = "tenant=acme";
+
+	(void)state;
+	assert_success(label_query_select(
+	    &acme, (ProtobufCBinaryData){ .len = strlen(text), .data = (uint8_t *)text }));
+	assert_success(
+	    label_query_group(&zeta, (ProtobufCBinaryData){ .len = 6, .data = (uint8_t *)text }));
+	scan_store_init(&store, 1 << 20, 100 * SECOND);
+	selected.labels = &acme;
+	add(&store, &selected, GOHEAPD__MODE__MODE_FORK, SECOND);
+	assert_true(finds(&store, &selected, SECOND, SECOND));
+	assert_true(finds(&store, &asked, SECOND, SECOND));
+	other.labels = &zeta;
+	assert_false(finds(&store, &other, SECOND, SECOND));
+	text[7] = 'x'; /* the store has its own copy */
+	assert_false(finds(&store, &selected, SECOND, SECOND));
+	scan_store_fini(&store);
+	add(&store, &asked, GOHEAPD__MODE__MODE_FORK, SECOND);
+	assert_false(finds(&store, &selected, SECOND, SECOND));
+	scan_store_fini(&store);
+}
+
 static void the_newest_answers(void **state)
 {
 	struct scan_store store;
@@ -189,6 +217,7 @@ int main(void)
 		cmocka_unit_test(a_scan_answers_until_it_is_too_old),
 		cmocka_unit_test(another_process_or_program_is_not_answered_for),
 		cmocka_unit_test(mode_depth_and_parts_must_do),
+		cmocka_unit_test(what_was_asked_of_labels_must_do),
 		cmocka_unit_test(the_newest_answers),
 		cmocka_unit_test(the_oldest_goes_when_there_is_no_room),
 		cmocka_unit_test(what_nobody_may_ask_for_any_more_goes),

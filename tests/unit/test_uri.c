@@ -118,7 +118,6 @@ static void malformed_targets_are_refused(void **state)
 		"/pid/1/m/a=1?a=2",
 		"/p?%61=1&a=2",
 		"/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17",
-		"/p?a&b&c&d&e&f&g&h&i&j&k&l&m&n&o&p&q&r&s&t&u&v&w&x&y&z&A&B&C&D&E&F&G",
 	};
 
 	(void)state;
@@ -127,6 +126,63 @@ static void malformed_targets_are_refused(void **state)
 
 		assert_error(uri_parse(bad[i], &uri), ERROR_BAD_REQUEST);
 		uri_fini(&uri);
+	}
+}
+
+/* A target with count parameters, each with a name of its own or all called label. */
+static struct error *parse_many(unsigned count, bool labels)
+{
+	static char target[4096];
+	size_t used = (size_t)snprintf(target, sizeof(target), "/p?");
+	struct uri uri;
+	struct error *err;
+
+	for (unsigned i = 0; i < count; i++)
+		used += (size_t)snprintf(target + used, sizeof(target) - used,
+					 labels ? "label=a=%u&" : "p%u=1&", i);
+	assert_true(used < sizeof(target));
+	err = uri_parse(target, &uri);
+	if (!err)
+		assert_int_equal(uri.param_count, count);
+	uri_fini(&uri);
+	return err;
+}
+
+static void only_labels_may_be_many(void **state)
+{
+	struct uri uri;
+
+	(void)state;
+	assert_success(parse_many(URI_PARAMS_MAX, false));
+	assert_error(parse_many(URI_PARAMS_MAX + 1, false), ERROR_BAD_REQUEST);
+	assert_success(parse_many(URI_PARAMS_MAX, true));
+	assert_error(parse_many(URI_PARAMS_MAX + 1, true), ERROR_TOO_MANY_LABELS);
+	assert_success(uri_parse("/pid/1/label=a=b/m?label=a=b&label=%00", &uri));
+	assert_int_equal(uri.param_count, 3);
+	assert_int_equal(uri.params[2].value_size, 1);
+	uri_fini(&uri);
+}
+
+static void labels_do_not_reach_the_log(void **state)
+{
+	static const struct {
+		const char *target, *quiet;
+	} cases[] = {
+		{ "/pid/1/memusage?label=a=b&mode=stop", "/pid/1/memusage?label=&mode=stop" },
+		{ "/pid/1/label=a=b%2Fc/memusage/mode=stop", "/pid/1/label=/memusage/mode=stop" },
+		{ "/x?%6Cabel=secret&label=&label", "/x?%6Cabel=&label=&label" },
+		{ "/x?%6label=secret", "/x?%6label=" },
+		{ "/x?labels=a&alabel=b", "/x?labels=a&alabel=b" },
+		{ "", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char *quiet;
+
+		assert_success(uri_without_labels(cases[i].target, &quiet));
+		assert_string_equal(quiet, cases[i].quiet);
+		free(quiet);
 	}
 }
 
@@ -141,6 +197,8 @@ int main(void)
 		cmocka_unit_test(a_command_name_may_hold_an_equals_sign),
 		cmocka_unit_test(what_a_proxy_would_get_is_understood),
 		cmocka_unit_test(malformed_targets_are_refused),
+		cmocka_unit_test(only_labels_may_be_many),
+		cmocka_unit_test(labels_do_not_reach_the_log),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -1,0 +1,62 @@
+/*
+ * Which party holds each object. Parties are what memory is attributed to: sets of goroutines that
+ * together are all of them, and the globals. Colours form a lattice of three levels, none < one
+ * party < shared, so that an object's colour changes twice at most and one walk serves all parties.
+ */
+#ifndef AGENT_ANALYSIS_LABEL_COLOR_H
+#define AGENT_ANALYSIS_LABEL_COLOR_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/analysis/label_attribution.h"
+#include "agent/analysis/pages.h"
+#include "agent/analysis/pair_list.h"
+
+/*
+ * Of one object: a party's number plus 1, COLOR_SHARED or 0, and two flags. An owned object belongs
+ * to its party for good; pointers to it do not count.
+ */
+enum {
+	COLOR_MASK = (1 << 30) - 1,
+	COLOR_SHARED = COLOR_MASK,
+	COLOR_HAS_EDGES = 1 << 30,
+	PARTIES_MAX = COLOR_MASK - 2,
+};
+#define COLOR_OWNED (UINT32_C(1) << 31)
+
+struct coloring {
+	const struct label_attribution *input;
+	struct budget *budget;
+	struct pages pages;
+	_Atomic uint32_t *colors; /* by object */
+};
+
+static inline uint32_t color_of(const struct coloring *coloring, uint32_t object)
+{
+	return atomic_load_explicit(&coloring->colors[object], memory_order_relaxed);
+}
+
+static inline bool color_is_shared(uint32_t color)
+{
+	return (color & COLOR_MASK) == COLOR_SHARED;
+}
+
+/* The party that a root's object is reached by. */
+uint32_t label_party_of_root(const struct label_attribution *input, const struct heap_root *root);
+
+/* Colours all that is live. Input and budget are borrowed for the colouring's life. */
+must_check struct error *coloring_init(struct coloring *coloring,
+				       const struct label_attribution *input,
+				       struct budget *budget);
+void coloring_fini(struct coloring *coloring);
+
+/* What each party holds alone; returns how many objects are shared. */
+uint64_t coloring_count(const struct coloring *coloring, struct party_usage *usage);
+
+/* Adds for each party the shared objects that roots and objects of its own lead to. */
+must_check struct error *coloring_entries(const struct coloring *coloring,
+					  struct pair_list *entries);
+
+#endif

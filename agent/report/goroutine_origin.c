@@ -1,0 +1,169 @@
+#include "agent/report/goroutine_origin.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/binary/build_info.h"
+#include "agent/binary/pclntab.h"
+#include "agent/goruntime/addr_map.h"
+#include "agent/goruntime/goroutine.h"
+#include "agent/goruntime/module.h"
+
+/* What is known of a pc. Names belong to the pclntab, the module to build. */
+struct place {
+	struct place *next;
+	const char *created_by, *entry, *module;
+};
+
+struct origin_table {
+	const struct module_table *modules;
+	const struct build_info *build;
+	struct addr_map places;
+	struct place *all;
+};
+
+struct error *origin_table_new(const struct module_table *modules, const struct build_info *build,
+			       struct origin_table **ret)
+{
+	struct origin_table *table = calloc(1, sizeof(*table));
+
+	if (!table)
+		return &error_nomem;
+	table->modules = modules;
+	table->build = build;
+	*ret = table;
+	return NULL;
+}
+
+void origin_table_free(struct origin_table *table)
+{
+	struct place *next;
+
+	if (!table)
+		return;
+	for (struct place *place = table->all; place; place = next) {
+		next = place->next;
+		free(place);
+	}
+	addr_map_fini(&table->places);
+	free(table);
+}
+
+/* A name like "example.org/dep/v2/pkg.(*T).Run": the package ends at a point of its last element.
+ */
+static size_t package_size(const char *function)
+{
+	const char *slash = NULL, *bracket = strchr(function, '[');
+	const char *point;
+
+	for (const char *p = function; *p && p != bracket; p++)
+		if (*p == '/')
+			slash = p;
+	point = strchr(slash ? slash : function, '.');
+	return point ? (size_t)(point - function) : strlen(function);
+}
+
+static bool is_within(const char *package, size_t size, const char *module)
+{
+	size_t length = strlen(module);
+
+	return length && length <= size && !memcmp(package, module, length) &&
+	       (length == size || package[length] == '/');
+}
+
+/* Paths of the standard library have no point in their first element; cmd/go/internal/search. */
+static bool is_standard(const char *package, size_t size)
+{
+	const char *slash = memchr(package, '/', size);
+
+	return !memchr(package, '.', slash ? (size_t)(slash - package) : size);
+}
+
+const char *origin_module_of(const struct build_info *build, const char *function)
+{
+	size_t size = package_size(function), best_size = 0;
+	const char *best = NULL;
+
+	if (!build)
+		return NULL;
+	if (size == 4 && !memcmp(function, "main", 4))
+		return *build->module ? build->module : NULL;
+	for (size_t i = 0; i <= build->dependency_count; i++) {
+		const char *module = i ? build->dependencies[i - 1] : build->module;
+
+		if (is_within(function, size, module) && strlen(module) > best_size) {
+			best = module;
+			best_size = strlen(module);
+		}
+	}
+	return best || !is_standard(function, size) ? best : "std";
+}
+
+static struct error *look_up(struct origin_table *table, taddr pc, struct place *place)
+{
+	const struct module *module = module_table_find_text(table->modules, pc);
+	struct pclntab_line lines[PCLNTAB_LINES_MAX];
+	struct pclntab_func func;
+	uint32_t count = 0;
+	bool found = false;
+	struct error *err = NULL;
+
+	if (module)
+		err = pclntab_find(module->pclntab, pc, &found, &func);
+	if (!err && found) {
+		place->entry = func.name;
+		place->module = origin_module_of(table->build, func.name);
+		err = pclntab_lines(module->pclntab, &func, pc, true, NULL, 0, lines, &count);
+	}
+	if (err && error_code(err) != ERROR_NOMEM) {
+		error_free(err);
+		return NULL;
+	}
+	if (!err && count)
+		place->created_by = lines[count - 1].function;
+	return err;
+}
+
+static struct error *find_place(struct origin_table *table, taddr pc, const struct place **ret)
+{
+	static const struct place unknown;
+	struct place *place = pc ? addr_map_get(&table->places, pc) : NULL;
+	struct error *err;
+
+	*ret = place ? place : &unknown;
+	if (place || !pc)
+		return NULL;
+	place = calloc(1, sizeof(*place));
+	if (!place)
+		return &error_nomem;
+	place->next = table->all;
+	table->all = place;
+	err = look_up(table, pc, place);
+	if (!err)
+		err = addr_map_put(&table->places, pc, place);
+	*ret = place;
+	return err;
+}
+
+struct error *origin_of(struct origin_table *table, const struct goroutine *g,
+			enum origin_kind kind, const char **ret)
+{
+	const struct place *place;
+	struct error *err =
+	    find_place(table, kind == ORIGIN_CREATED_BY ? g->created_pc : g->start_pc, &place);
+
+	if (err)
+		return err;
+	switch (kind) {
+	case ORIGIN_CREATED_BY:
+		*ret = place->created_by;
+		break;
+	case ORIGIN_ENTRY:
+		*ret = place->entry;
+		break;
+	case ORIGIN_MODULE:
+		*ret = place->module;
+		break;
+	}
+	return NULL;
+}
