@@ -15,6 +15,7 @@ enum {
 	QUEUE_EDGES = 20,
 	QUEUE_COLORS = 10,
 	EDGES_TO_PREFETCH = 16,
+	EDGES_AHEAD = 16, /* where edges are looked at in their order */
 	AT_ONCE = 1024,
 };
 
@@ -359,6 +360,8 @@ static struct error *enter_span(const struct coloring *coloring, uint32_t i,
 		for (uint32_t e = row->ends[slot]; e < row->ends[slot + 1] && !err; e++) {
 			uint32_t target = row->edges[e];
 
+			if (e + EDGES_AHEAD < row->ends[span->elem_count])
+				__builtin_prefetch(&coloring->colors[row->edges[e + EDGES_AHEAD]]);
 			if (color_is_shared(color_of(coloring, target)))
 				err = pair_list_add(entries, color - 1, target);
 		}

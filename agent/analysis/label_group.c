@@ -7,7 +7,7 @@
 #include "agent/analysis/label_component.h"
 #include "agent/analysis/workers.h"
 
-enum { SPANS_AT_ONCE = 256 };
+enum { SPANS_AT_ONCE = 256, EDGES_AHEAD = 16 };
 
 /* Of a component whose group is not known yet: several groups lead to it. */
 #define GROUP_SEVERAL (UINT32_MAX - 1)
@@ -150,6 +150,8 @@ static struct error *connect_span(struct folding *f, uint32_t i, struct pair_lis
 		for (uint32_t e = row->ends[slot]; e < row->ends[slot + 1] && !err; e++) {
 			uint32_t target = f->groups->of[row->edges[e]];
 
+			if (e + EDGES_AHEAD < row->ends[span->elem_count])
+				__builtin_prefetch(&f->groups->of[row->edges[e + EDGES_AHEAD]]);
 			if (target != GROUP_NONE && target != group)
 				err = pair_list_add(edges, group, target);
 		}

@@ -154,7 +154,6 @@ static void decode_g(const struct layout *layout, const uint8_t *bytes, struct g
 	g->panic = number(bytes, layout->g_panic);
 	g->vector_state = async ? number(bytes, layout->g_vector_state) : 0;
 	g->labels = number(bytes, layout->g_labels);
-	g->waiting = number(bytes, layout->g_waiting);
 }
 
 /*

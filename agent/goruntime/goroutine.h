@@ -72,7 +72,6 @@ struct goroutine {
 	taddr defers, panic;
 	taddr vector_state; /* registers saved by asyncPreempt outside the stack; 0: none */
 	taddr labels;       /* the pprof labels, in whatever form this runtime has; 0: none */
-	taddr waiting;      /* the first sudog that it waits on; 0: none */
 };
 
 struct goroutine_table;

@@ -29,12 +29,19 @@ struct label_table {
 	uint64_t status[LABEL_STATUS_COUNT];
 };
 
+/* A label and where it stood. */
+struct placed_label {
+	struct label label;
+	uint32_t place;
+};
+
 struct reader {
 	struct memory *memory;
 	const struct layout *layout;
 	struct label_table *table;
 	struct addr_map by_addr; /* found sets by g.labels */
 	struct raw_labels raw;
+	struct placed_label sorted[LABELS_MAX];
 };
 
 /* ---- texts and pairs ---- */
@@ -158,17 +165,22 @@ static struct error *read_texts(struct reader *reader, struct found_set *found)
 	return err;
 }
 
-/* Sorts by key; insertion keeps equal keys in their order, and lists are sorted already. */
-static void sort_labels(struct label *labels, uint32_t count)
+static int by_key(const void *a, const void *b)
 {
-	for (uint32_t i = 1; i < count; i++) {
-		struct label label = labels[i];
-		uint32_t k = i;
+	const struct placed_label *left = a, *right = b;
+	int order = label_text_compare(left->label.key, right->label.key);
 
-		for (; k && label_text_compare(labels[k - 1].key, label.key) > 0; k--)
-			labels[k] = labels[k - 1];
-		labels[k] = label;
-	}
+	return order ? order : (left->place > right->place) - (left->place < right->place);
+}
+
+/* Equal keys stay in their order. */
+static void sort_labels(struct reader *reader, struct label *labels, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		reader->sorted[i] = (struct placed_label){ labels[i], i };
+	qsort(reader->sorted, count, sizeof(*reader->sorted), by_key);
+	for (uint32_t i = 0; i < count; i++)
+		labels[i] = reader->sorted[i].label;
 }
 
 /* Of labels with the same key the last counts (runtime/pprof/label.go, WithLabels). */
@@ -199,7 +211,7 @@ static struct error *read_set(struct reader *reader, taddr addr, struct found_se
 	err = read_texts(reader, found);
 	if (err)
 		return err;
-	sort_labels(found->labels, reader->raw.count);
+	sort_labels(reader, found->labels, reader->raw.count);
 	found->set.labels = found->labels;
 	found->set.count = drop_overwritten(found->labels, reader->raw.count);
 	found->set.error = found->error;
