@@ -19,6 +19,7 @@ enum {
 	PUSHF = 0x9c,
 	TRAP_FLAG = 1 << 8,
 	STEP_WAITS = 2000, /* of 0.1 ms */
+	PENDING_MAX = 64,  /* signals looked at */
 };
 
 /* The tid in the innermost pid namespace, which the target's runtime knows. */
@@ -41,7 +42,10 @@ static uint32_t inner_tid(pid_t pid, pid_t tid)
 	return inner;
 }
 
-/* Signals that come before our stop are handed on. */
+/*
+ * Signals that come before our stop are handed on, but for the trap of a step of ours that ended
+ * after all: nobody else may see that one.
+ */
 static struct error *wait_for_stop(pid_t tid)
 {
 	for (;;) {
@@ -53,7 +57,7 @@ static struct error *wait_for_stop(pid_t tid)
 			return error_new(ERROR_GONE, "thread %d ended", (int)tid);
 		if (status >> 16 == PTRACE_EVENT_STOP)
 			return NULL;
-		if (ptrace(PTRACE_CONT, tid, 0, WSTOPSIG(status)))
+		if (ptrace(PTRACE_CONT, tid, 0, WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status)))
 			return error_system(errno, "PTRACE_CONT %d", (int)tid);
 	}
 }
@@ -200,6 +204,40 @@ static bool wait_for_step(pid_t tid, int *status)
 	return false;
 }
 
+/* The trap of a step may wait behind our interruption. */
+static bool trap_is_pending(pid_t tid)
+{
+	struct __ptrace_peeksiginfo_args all = { .nr = PENDING_MAX };
+	siginfo_t pending[PENDING_MAX];
+	long count = ptrace(PTRACE_PEEKSIGINFO, tid, &all, pending);
+
+	for (long i = 0; i < count; i++) {
+		if (pending[i].si_signo == SIGTRAP)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Stops a thread whose step does not end. The step may end just then, before the interruption or
+ * behind it: *ret_done says so, and its trap is taken in either case.
+ */
+static struct error *interrupt_step(pid_t tid, bool *ret_done)
+{
+	struct error *err;
+
+	if (ptrace(PTRACE_INTERRUPT, tid, 0, 0))
+		return error_system(errno, "PTRACE_INTERRUPT %d", (int)tid);
+	err = wait_for_stop(tid);
+	if (err || !trap_is_pending(tid))
+		return err;
+	*ret_done = true;
+	if (ptrace(PTRACE_CONT, tid, 0, 0))
+		return error_system(errno, "PTRACE_CONT %d", (int)tid);
+	return waitpid(tid, NULL, __WALL) == tid ? NULL
+						 : error_system(errno, "waitpid %d", (int)tid);
+}
+
 /* One step, and more while there are signals to take. */
 static struct error *step(pid_t tid, bool *ret_done)
 {
@@ -212,9 +250,7 @@ static struct error *step(pid_t tid, bool *ret_done)
 			return error_system(errno, "PTRACE_SINGLESTEP %d", (int)tid);
 		*ret_done = wait_for_step(tid, &status);
 		if (!*ret_done)
-			return ptrace(PTRACE_INTERRUPT, tid, 0, 0)
-				   ? error_system(errno, "PTRACE_INTERRUPT %d", (int)tid)
-				   : wait_for_stop(tid);
+			return interrupt_step(tid, ret_done);
 		if (!WIFSTOPPED(status))
 			return error_new(ERROR_GONE, "thread %d ended", (int)tid);
 		signal = WSTOPSIG(status) == SIGTRAP || status >> 16 ? 0 : WSTOPSIG(status);
