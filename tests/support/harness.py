@@ -145,12 +145,12 @@ class Daemon:
         self.run_dir, self.cache_dir, self.state_dir = root / "run", root / "cache", root / "state"
         self.socket, self.log_path = self.run_dir / "goheapd.sock", root / "log"
         self.port = free_port()
+        agent = (["--agent-socket", agent_socket] if agent_socket
+                 else ["--agent", program("goheap-agent")])
         self.arguments = [
             program("goheapd"), "--listen", f"127.0.0.1:{self.port}", "--socket", self.socket,
             "--run-dir", self.run_dir, "--cache-dir", self.cache_dir,
-            "--state-dir", self.state_dir, *arguments]
-        self.arguments += (["--agent-socket", agent_socket] if agent_socket
-                           else ["--agent", program("goheap-agent")])
+            "--state-dir", self.state_dir, *agent, *arguments]  # the last of an option counts
         self.process = None
         self.start()
 
