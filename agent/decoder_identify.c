@@ -15,13 +15,12 @@ static void set_text(const char *text, protobuf_c_boolean *ret_has, ProtobufCBin
 static struct error *examine(const struct elf_file *file, struct build_info **ret_info,
 			     Goheapd__Identified *ret)
 {
-	struct error *err = build_info_read(file, ret_info);
+	bool is_go = false;
+	struct error *err = decoder_build_info(file, ret_info, &is_go);
 
-	if (err)
+	ret->is_go = is_go;
+	if (!is_go)
 		return err;
-	ret->is_go = *ret_info || elf_file_find_section(file, ".gopclntab");
-	if (!ret->is_go)
-		return NULL;
 	if (*ret_info)
 		set_text((*ret_info)->version, &ret->has_go_version, &ret->go_version);
 	ret->inspectable = elf_file_has_dwarf(file);

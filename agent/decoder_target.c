@@ -11,6 +11,7 @@
 #include "agent/report/message.h"
 #include "agent/target/live_memory.h"
 #include "proto/base/bytes.h"
+#include "proto/base/log.h"
 
 int decoder_target_fd(const struct decoder_target *target, enum target_file file)
 {
@@ -51,19 +52,37 @@ static struct error *receive_index(struct decoder *decoder, int *ret_index_fd)
 	return err;
 }
 
+struct error *decoder_build_info(const struct elf_file *file, struct build_info **ret,
+				 bool *ret_is_go)
+{
+	bool has_functions = elf_file_find_section(file, ".gopclntab");
+	struct error *err = build_info_read(file, ret);
+
+	if (err && (error_code(err) == ERROR_NOMEM || !has_functions))
+		return err;
+	if (err) {
+		log_debug("decoder", "the version is not known err=\"%s\"", error_message(err));
+		error_free(err);
+		*ret = NULL;
+	}
+	*ret_is_go = *ret || has_functions;
+	return NULL;
+}
+
 static struct error *read_binary(struct decoder *decoder, struct decoder_target *target)
 {
 	int index_fd scoped(closep) = -1;
 	int exe_fd = decoder_target_fd(target, TARGET_FILE_EXE);
 	struct error *err = receive_index(decoder, &index_fd);
+	bool is_go;
 
 	if (!err)
 		err = elf_file_open(exe_fd, &target->file);
 	if (!err)
-		err = build_info_read(target->file, &target->info);
+		err = decoder_build_info(target->file, &target->info, &is_go);
 	if (err)
 		return err;
-	if (!target->info && !elf_file_find_section(target->file, ".gopclntab"))
+	if (!is_go)
 		return error_new(ERROR_NOT_GO, "process %u is no Go program", target->opened->pid);
 	if (!target->info) {
 		err = build_info_new(&target->info);

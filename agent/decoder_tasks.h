@@ -5,9 +5,14 @@
 #ifndef AGENT_DECODER_TASKS_H
 #define AGENT_DECODER_TASKS_H
 
+#include <stdbool.h>
+
 #include "proto/base/error.h"
 #include "proto/goheapd.pb-c.h"
 #include "proto/wire/frame.h"
+
+struct build_info;
+struct elf_file;
 
 struct decoder {
 	int agent, keeper;          /* both block */
@@ -22,6 +27,13 @@ must_check struct error *decoder_overview(struct decoder *decoder);
 must_check struct error *decoder_identify(struct decoder *decoder, struct frame *frame);
 
 /* ---- shared ---- */
+
+/*
+ * Whether an executable is a Go program, and its build info: NULL if it has none, or none that can
+ * be read in spite of its table of functions, and nothing depends on it but what is told of it.
+ */
+must_check struct error *decoder_build_info(const struct elf_file *file, struct build_info **ret,
+					    bool *ret_is_go);
 
 /* The agent's next order. ERROR_SYSTEM if there is none, since then nobody wants a result. */
 must_check struct error *decoder_next_order(struct decoder *decoder, struct frame *ret);

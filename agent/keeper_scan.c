@@ -78,7 +78,10 @@ static bool goes_on(const struct scan *scan, const struct error *err)
 static struct error *open_target(struct scan *scan)
 {
 	const Goheapd__KeeperScan *order = scan->order;
-	const struct fork_safety_policy policy = { .max_pause_us = order->max_pause_us };
+	const struct fork_safety_policy policy = {
+		.max_pause_us = order->max_pause_us,
+		.census = order->depth == GOHEAPD__DEPTH__DEPTH_CENSUS,
+	};
 	struct keeper_forecast forecast;
 	struct error *err =
 	    keeper_find(scan->keeper, order->pid, order->start_ticks, &scan->process);

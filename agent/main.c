@@ -10,6 +10,7 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 #include "agent/decoder.h"
 #include "agent/keeper.h"
@@ -112,6 +113,7 @@ static struct error *be_reachable(struct agent *agent, const struct options *opt
 
 /* ---- its life ---- */
 
+/* The default file may be missing, one that is named may not. */
 static struct error *read_config(const struct options *options, struct agent_config *config)
 {
 	struct error *err = NULL;
@@ -119,6 +121,8 @@ static struct error *read_config(const struct options *options, struct agent_con
 	agent_config_init(config);
 	if (options->config)
 		err = agent_config_read(config, options->config);
+	else if (access(SYSTEM_CONFIG_FILE, F_OK) == 0)
+		err = agent_config_read(config, SYSTEM_CONFIG_FILE);
 	if (options->has_max_scan_memory)
 		config->max_scan_memory = options->max_scan_memory;
 	return err;

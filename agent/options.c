@@ -133,6 +133,7 @@ void options_print_help(void)
 	    "\n"
 	    "What it does:\n"
 	    "  --config FILE            min_stop_interval, max_scans and max_scan_memory\n"
+	    "                           (default: goheapd's, see goheapd.conf(5))\n"
 	    "  --max-scan-memory BYTES  memory of one scan's decoder; goes before FILE; 0: no "
 	    "limit\n"
 	    "  --cache-dir DIR          where the indexes of binaries are kept, in a folder that\n"

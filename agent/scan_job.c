@@ -182,6 +182,7 @@ static struct error *send_scan(struct scan_job *scan, uint64_t memory_limit)
 	keep.start_ticks = request->start_ticks;
 	keep.mode = request->mode;
 	keep.max_pause_us = request->max_pause_us;
+	keep.depth = request->depth;
 	keeper_order.body_case = GOHEAPD__KEEPER_ORDER__BODY_SCAN;
 	keeper_order.scan = &keep;
 	return helper_send(&scan->keeper, &keeper_order.base, NULL, 0);

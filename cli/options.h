@@ -35,7 +35,7 @@ struct options {
 	const char *process;           /* pid or command name, NULL for pids */
 	bool json;
 	/* Parameters as they were given, for the daemon, and what they say, for an agent. */
-	struct uri_param_ref {
+	struct given {
 		const char *name, *value;
 	} given[OPTIONS_GIVEN_MAX];
 	unsigned given_count;

@@ -25,31 +25,38 @@ enum {
 };
 
 struct http {
+	struct server *server;
 	struct MHD_Daemon *daemons[LISTENERS_MAX];
 	size_t count;
 	pthread_mutex_t lock; /* guards what follows */
 	pthread_cond_t idle;
-	unsigned request_count; /* requests that have come and are not answered to the end */
+	int request_count; /* requests that have come whole and are not answered to the end */
 };
 
 /* What libmicrohttpd hands back with each callback of one request. */
 struct request {
 	char *target; /* NULL: there was no memory for it */
-	bool headers_seen;
+	bool counted; /* among those that are being answered */
 };
+
+static void count_request(struct http *http, int change)
+{
+	pthread_mutex_lock(&http->lock);
+	http->request_count += change;
+	if (http->request_count == 0)
+		pthread_cond_broadcast(&http->idle);
+	pthread_mutex_unlock(&http->lock);
+}
 
 static void *request_begin(void *arg, const char *uri, struct MHD_Connection *connection)
 {
 	struct request *request = malloc(sizeof(*request));
-	struct http *http = arg;
 
+	(void)arg;
 	(void)connection;
 	if (!request)
 		return NULL;
 	*request = (struct request){ .target = strdup(uri) };
-	pthread_mutex_lock(&http->lock);
-	http->request_count++;
-	pthread_mutex_unlock(&http->lock);
 	return request;
 }
 
@@ -63,12 +70,10 @@ static void request_end(void *arg, struct MHD_Connection *connection, void **sta
 	(void)why;
 	if (!request)
 		return;
+	if (request->counted)
+		count_request(http, -1);
 	free(request->target);
 	free(request);
-	pthread_mutex_lock(&http->lock);
-	if (--http->request_count == 0)
-		pthread_cond_broadcast(&http->idle);
-	pthread_mutex_unlock(&http->lock);
 }
 
 static const char *header(struct MHD_Connection *connection, const char *name)
@@ -225,6 +230,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, cons
 			      const char *method, const char *version, const char *upload_data,
 			      size_t *upload_size, void **state)
 {
+	struct http *http = arg;
 	struct request *request = *state;
 	bool may_have_body = strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0;
 
@@ -233,15 +239,17 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, cons
 	(void)upload_data;
 	if (!request || !request->target)
 		return MHD_NO;
-	if (!request->headers_seen && !may_have_body) {
-		request->headers_seen = true;
-		return MHD_YES;
+	if (!request->counted) {
+		request->counted = true;
+		count_request(http, 1);
+		if (!may_have_body)
+			return MHD_YES;
 	}
 	if (*upload_size) { /* a GET with a body: it is read and forgotten */
 		*upload_size = 0;
 		return MHD_YES;
 	}
-	return answer(arg, connection, method, request);
+	return answer(http->server, connection, method, request);
 }
 
 static __attribute__((format(printf, 2, 0))) void log_library(void *arg, const char *format,
@@ -262,11 +270,12 @@ struct error *http_start(struct server *server, struct listeners *listeners, str
 
 	if (!http)
 		return &error_nomem;
+	http->server = server;
 	pthread_mutex_init(&http->lock, NULL);
 	pthread_cond_init(&http->idle, NULL);
 	for (size_t i = 0; i < listeners->count; i++) {
 		struct MHD_Daemon *daemon = MHD_start_daemon(
-		    flags, 0, NULL, NULL, handle, server, MHD_OPTION_EXTERNAL_LOGGER, log_library,
+		    flags, 0, NULL, NULL, handle, http, MHD_OPTION_EXTERNAL_LOGGER, log_library,
 		    NULL, MHD_OPTION_LISTEN_SOCKET, listeners->sockets[i],
 		    MHD_OPTION_URI_LOG_CALLBACK, request_begin, http, MHD_OPTION_NOTIFY_COMPLETED,
 		    request_end, http, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -10,8 +11,8 @@
 
 #include "proto/base/log.h"
 
-/* What goheapd says to the launcher: one byte each. START is answered, END is not. */
-enum order { ORDER_START = 's', ORDER_END = 'e' };
+/* What goheapd says to the launcher: one byte each. CONNECT is answered, LOST is not. */
+enum order { ORDER_CONNECT = 'c', ORDER_LOST = 'l' };
 
 enum { REPLY_MAX_BYTES = 512 };
 
@@ -40,30 +41,20 @@ static bool send_reply(int channel, const char *text, int fd)
 	return sendmsg(channel, &message, MSG_NOSIGNAL) >= 0;
 }
 
-static void end_agent(pid_t *pid)
-{
-	if (*pid)
-		agent_process_end(*pid);
-	*pid = 0;
-}
-
 /* False when goheapd is gone. */
-static bool start_agent(int channel, const struct agent_spec *spec, pid_t *pid)
+static bool make_connection(int channel, struct agent_source *origin)
 {
 	int socket scoped(closep) = -1;
-	struct error *err scoped(error_freep) = NULL;
+	struct error *err scoped(error_freep) = origin->connect(origin, &socket);
 
-	end_agent(pid);
-	err = agent_process_start(spec, pid, &socket);
 	if (!err)
 		return send_reply(channel, "", socket);
 	return send_reply(channel, error_message(err), -1);
 }
 
 /* Ends when goheapd does: its end of the channel is then closed. */
-static void launch(int channel, const struct agent_spec *spec)
+static void launch(int channel, struct agent_source *origin)
 {
-	pid_t pid = 0;
 	char order;
 	ssize_t size;
 
@@ -72,12 +63,12 @@ static void launch(int channel, const struct agent_spec *spec)
 			continue;
 		if (size < 0)
 			break;
-		if (order == ORDER_END)
-			end_agent(&pid);
-		else if (!start_agent(channel, spec, &pid))
+		if (order == ORDER_LOST)
+			origin->lost(origin);
+		else if (!make_connection(channel, origin))
 			break;
 	}
-	end_agent(&pid);
+	agent_source_free(origin);
 }
 
 /* What goheapd listens on and holds otherwise must not stay open because of us. */
@@ -89,10 +80,10 @@ static void close_all_but(int channel)
 }
 
 /*
- * A terminal's Ctrl-C reaches the launcher too; it outlives goheapd all the same, to see the agent
- * to its end.
+ * A terminal's Ctrl-C reaches the launcher too; it outlives goheapd all the same, to see an agent
+ * that it has started to its end.
  */
-static _Noreturn void launcher_main(int channel, const struct agent_spec *spec,
+static _Noreturn void launcher_main(int channel, struct agent_source *origin,
 				    const char *socket_path)
 {
 	signal(SIGINT, SIG_IGN);
@@ -101,7 +92,7 @@ static _Noreturn void launcher_main(int channel, const struct agent_spec *spec,
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_NAME, "goheapd-launch");
 	close_all_but(channel);
-	launch(channel, spec);
+	launch(channel, origin);
 	if (socket_path)
 		unlink(socket_path); /* goheapd may have done it */
 	_exit(0);
@@ -141,7 +132,7 @@ static struct error *receive_reply(int channel, int *ret)
 static struct error *connect_launcher(struct agent_source *base, int *ret)
 {
 	struct launcher_source *source = (struct launcher_source *)base;
-	const char order = ORDER_START;
+	const char order = ORDER_CONNECT;
 
 	if (send(source->channel, &order, 1, MSG_NOSIGNAL) != 1)
 		return error_system(errno, "the launcher of agents");
@@ -151,7 +142,7 @@ static struct error *connect_launcher(struct agent_source *base, int *ret)
 static void lost_launcher(struct agent_source *base)
 {
 	struct launcher_source *source = (struct launcher_source *)base;
-	const char order = ORDER_END;
+	const char order = ORDER_LOST;
 
 	if (send(source->channel, &order, 1, MSG_NOSIGNAL) != 1)
 		log_debug("agent", "the launcher is gone err=\"%s\"", strerror(errno));
@@ -167,31 +158,42 @@ static void free_launcher(struct agent_source *base)
 	free(source);
 }
 
-struct error *agent_source_launcher(const struct agent_spec *spec, const char *socket_path,
+/* The pid of the child, which never comes back from here. */
+static pid_t fork_launcher(int channel, struct agent_source *origin, const char *socket_path)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		launcher_main(channel, origin, socket_path);
+	return pid;
+}
+
+struct error *agent_source_launcher(struct agent_source *origin, const char *socket_path,
 				    struct agent_source **ret)
 {
 	struct launcher_source *source scoped(freep) = malloc(sizeof(*source));
+	int ours scoped(closep) = -1, theirs scoped(closep) = -1;
+	struct error *err = source ? NULL : &error_nomem;
 	int ends[2];
-	pid_t pid;
+	pid_t pid = -1;
 
-	if (!source)
-		return &error_nomem;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return error_system(errno, "socketpair");
-	pid = fork();
-	if (pid == 0) {
-		launcher_main(ends[1], spec, socket_path);
+	if (!err && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		err = error_system(errno, "socketpair");
+	if (!err) {
+		ours = ends[0];
+		theirs = ends[1];
+		pid = fork_launcher(theirs, origin, socket_path);
+		if (pid < 0)
+			err = error_system(errno, "fork");
 	}
-	close(ends[1]);
-	if (pid < 0) {
-		close(ends[0]);
-		return error_system(errno, "fork");
-	}
+	agent_source_free(origin); /* the child has its own */
+	if (err)
+		return err;
 	*source = (struct launcher_source){
 		.base = { .connect = connect_launcher,
 			  .lost = lost_launcher,
 			  .free = free_launcher },
-		.channel = ends[0],
+		.channel = take_fd(ours),
 		.pid = pid,
 	};
 	*ret = &take(source)->base;

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 
+#include "daemon/agent_process.h"
 #include "daemon/config.h"
 #include "daemon/http.h"
 #include "daemon/launcher.h"
@@ -104,22 +105,14 @@ static struct error *listen_everywhere(struct daemon *daemon, const struct optio
 	return err;
 }
 
-/* Where the agent is to come from. Forks the launcher: there are no threads yet. */
-static struct error *choose_agent(struct daemon *daemon, const struct options *options)
+static struct error *describe_own_agent(struct daemon *daemon, const struct options *options)
 {
 	struct error *err = NULL;
 
-	if (options->agent_socket)
-		return agent_source_socket(options->agent_socket, &daemon->source);
-	if (options->agent) {
-		daemon->agent_program = strdup(options->agent);
-		if (!daemon->agent_program)
-			return &error_nomem;
-	} else {
+	if (!options->agent)
 		err = agent_program_find(&daemon->agent_program);
-	}
-	if (err)
-		return err;
+	else if (!(daemon->agent_program = strdup(options->agent)))
+		err = &error_nomem;
 	daemon->spec = (struct agent_spec){
 		.program = daemon->agent_program,
 		.config = daemon->config_path,
@@ -128,7 +121,31 @@ static struct error *choose_agent(struct daemon *daemon, const struct options *o
 		.max_scan_memory = options->max_scan_memory ? options->max_scan_memory
 							    : daemon->config.max_scan_memory,
 	};
-	return agent_source_launcher(&daemon->spec, daemon->listeners.unix_path, &daemon->source);
+	return err;
+}
+
+/*
+ * Where the agent is to come from. Root leaves the launcher behind, since an agent asks for root's
+ * connection: there are no threads yet.
+ */
+static struct error *choose_agent(struct daemon *daemon, const struct options *options)
+{
+	struct agent_source *origin = NULL;
+	struct error *err;
+
+	if (options->agent_socket) {
+		err = agent_source_socket(options->agent_socket, &origin);
+	} else {
+		err = describe_own_agent(daemon, options);
+		if (!err)
+			err = agent_source_process(&daemon->spec, &origin);
+	}
+	if (err)
+		return err;
+	if (geteuid() == 0)
+		return agent_source_launcher(origin, daemon->listeners.unix_path, &daemon->source);
+	daemon->source = origin;
+	return NULL;
 }
 
 static struct error *start_threads(struct daemon *daemon)

@@ -93,7 +93,10 @@ void text_identity(struct text *text, const Goheapd__Identity *identity, uint64_
 		text_string(text, ")");
 	}
 	text_printf(text, " pid %" PRIu32 " ", identity->pid);
-	text_escaped(text, identity->go_version, NAME_CHARS);
+	if (identity->go_version.len)
+		text_escaped(text, identity->go_version, NAME_CHARS);
+	else
+		text_string(text, "go of unknown version");
 	if (build->has_vcs_revision && build->vcs_revision.len) {
 		ProtobufCBinaryData revision = build->vcs_revision;
 

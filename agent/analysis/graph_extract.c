@@ -48,7 +48,7 @@ struct extractor {
 	uint32_t *ends;
 	uint32_t edge_count, slot;
 	uint64_t slot_words, next_slot_word;
-	bool slot_present;
+	bool slot_trusted; /* a pointer of its to a free slot is a fault, not a leftover */
 
 	/* Pointer words on their way: value, position in the span, page entry, then object. */
 	uint32_t batched;
@@ -113,11 +113,16 @@ static void clear_free_slots(const struct extractor *x, const struct span *span,
 	}
 }
 
+/*
+ * Where nothing tells which slots were just handed out (to go1.18), the last one of a span that a P
+ * allocates from may still hold its predecessor's words.
+ */
 static void enter_slot(struct extractor *x, uint32_t slot)
 {
 	x->slot = slot;
 	x->next_slot_word = (slot + UINT64_C(1)) * x->slot_words;
-	x->slot_present = bitmap_get(x->graph->present, x->span->first_object + slot);
+	x->slot_trusted = bitmap_get(x->graph->present, x->span->first_object + slot) &&
+			  slot + 1 != x->span->newest;
 }
 
 static void begin_span(struct extractor *x, const struct span *span, uint32_t *ends)
@@ -167,7 +172,7 @@ static uint32_t edge_count_of(struct extractor *x, uint32_t target, uint32_t *ed
 		*edge = target;
 		return 1;
 	}
-	if (!x->slot_present)
+	if (!x->slot_trusted)
 		return 0;
 	*edge = OBJECT_NONE;
 	x->totals.free_slot_edges++;

@@ -367,6 +367,11 @@ bool goroutine_is_alive(const struct goroutine *g)
 	       g->status != GOROUTINE_DEADEXTRA;
 }
 
+uint64_t goroutine_stack_bytes(const struct goroutine *g)
+{
+	return g->stack_lo < g->stack_hi ? g->stack_hi - g->stack_lo : 0;
+}
+
 uint64_t goroutine_table_unreadable(const struct goroutine_table *table)
 {
 	return table->unreadable;

@@ -91,6 +91,9 @@ const struct goroutine *goroutine_table_at(const struct goroutine_table *table, 
 /* Is there anything to say of a goroutine but that it once was? */
 bool goroutine_is_alive(const struct goroutine *g);
 
+/* 0 if its bounds were caught while they were being changed, and do not fit together. */
+uint64_t goroutine_stack_bytes(const struct goroutine *g);
+
 /* Gs of allgs that could not be read: goroutines of which nothing is known. */
 uint64_t goroutine_table_unreadable(const struct goroutine_table *table);
 

@@ -11,6 +11,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/goruntime/layout.h"
 #include "agent/goruntime/root.h"
@@ -21,6 +22,7 @@ enum {
 	MODULES_MAX = 4096,
 	MODULE_DATA_MAX = 64 << 10, /* bytes of a moduledata; it has about 600 */
 	PCLNTAB_MAX = 1 << 30,
+	OS_PAGE_SIZE = 4096,
 	SEGMENT_MAX = 1 << 30, /* bytes of one data or bss segment that we look through */
 	CHUNK_WORDS = 8192,    /* read at a time from a segment; a multiple of 64 */
 };
@@ -168,6 +170,19 @@ static void fill_module(const struct moduledata *data, struct module *module)
 	};
 }
 
+/*
+ * Pages of a plugin's pclntab that nobody has touched are not there in a live target. What is on
+ * its stack is scanned conservatively then. Consumes err.
+ */
+static struct error *do_without(struct module *module, struct error *err)
+{
+	if (error_code(err) != ERROR_FAULT)
+		return err;
+	error_free(err);
+	free(take(module->pclntab_bytes));
+	return NULL;
+}
+
 static struct error *add_module(struct module_table *table, struct memory *memory,
 				const struct moduledata *data)
 {
@@ -186,6 +201,8 @@ static struct error *add_module(struct module_table *table, struct memory *memor
 	fill_module(data, &table->modules[table->count]);
 	table->count++; /* its parts are freed with the table from here on */
 	err = read_pclntab(memory, data, &table->modules[table->count - 1]);
+	if (err && table->count > 1)
+		err = do_without(&table->modules[table->count - 1], err);
 	if (err)
 		return error_context(err, "module %" PRIu32, table->count - 1);
 	return NULL;
@@ -252,7 +269,8 @@ const struct module *module_table_at(const struct module_table *table, uint32_t 
 const struct module *module_table_find_text(const struct module_table *table, taddr pc)
 {
 	for (uint32_t i = 0; i < table->count; i++) {
-		if (pc >= table->modules[i].text && pc < table->modules[i].etext)
+		if (table->modules[i].pclntab && pc >= table->modules[i].text &&
+		    pc < table->modules[i].etext)
 			return &table->modules[i];
 	}
 	return NULL;
@@ -292,6 +310,31 @@ static struct error *chunk_roots(const struct segment *segment, uint64_t first_w
 	return NULL;
 }
 
+/*
+ * Pages that cannot be read are those of a plugin's file that nobody has touched: what is in them
+ * the linker wrote, and it knows of no object. They are read as zeros.
+ */
+static struct error *read_words(struct memory *memory, taddr addr, uint8_t *bytes, uint64_t size)
+{
+	struct error *err = memory_read_bulk(memory, addr, bytes, size);
+
+	if (!err || error_code(err) != ERROR_FAULT)
+		return err;
+	error_free(err);
+	for (uint64_t at = 0, part; at < size; at += part) {
+		uint64_t left = OS_PAGE_SIZE - (addr + at) % OS_PAGE_SIZE;
+
+		part = size - at < left ? size - at : left;
+		err = memory_read_bulk(memory, addr + at, bytes + at, part);
+		if (err && error_code(err) != ERROR_FAULT)
+			return err;
+		if (err)
+			memset(bytes + at, 0, part);
+		error_free(err);
+	}
+	return NULL;
+}
+
 /* The collector takes bits beyond the mask's end for 0 (runtime/mgcmark.go, markrootBlock). */
 static struct error *segment_roots(struct memory *memory, const struct segment *segment,
 				   struct chunk *chunk, struct root_sink *sink)
@@ -308,7 +351,7 @@ static struct error *segment_roots(struct memory *memory, const struct segment *
 		uint64_t part = words - done < CHUNK_WORDS ? words - done : CHUNK_WORDS;
 		struct error *err;
 
-		err = memory_read_bulk(memory, segment->start + 8 * done, chunk->words, 8 * part);
+		err = read_words(memory, segment->start + 8 * done, chunk->words, 8 * part);
 		if (err)
 			return err;
 		err =

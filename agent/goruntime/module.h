@@ -24,7 +24,8 @@ struct module {
 	taddr types, etypes;
 	taddr rodata; /* base of stack objects' masks; 0 before go1.18 */
 	taddr gofunc; /* base of funcdata offsets; 0 before go1.18 */
-	struct pclntab *pclntab;
+	struct pclntab
+	    *pclntab; /* NULL: a plugin's that cannot be read without touching the target */
 	uint8_t *pclntab_bytes;
 };
 
@@ -39,7 +40,10 @@ DEFINE_FREEP(module_table, module_table_free)
 uint32_t module_table_count(const struct module_table *table);
 const struct module *module_table_at(const struct module_table *table, uint32_t index);
 
-/* The module whose text holds pc, or NULL; whose type descriptors hold addr, or NULL. */
+/*
+ * The module whose text holds pc and whose pclntab is known, or NULL; whose type descriptors hold
+ * addr, or NULL.
+ */
 const struct module *module_table_find_text(const struct module_table *table, taddr pc);
 const struct module *module_table_find_types(const struct module_table *table, taddr addr);
 

@@ -37,12 +37,13 @@ struct span {
 	uint32_t first_object;
 	uint32_t free_index;
 	uint32_t free_index_for_scan; /* free_index where the runtime has none */
-	uint32_t elem_reciprocal;     /* ceil(2^32 / elem_size) for small objects, 0 for large */
-	uint8_t state;                /* enum span_state */
-	uint8_t span_class;           /* size class << 1 | noscan */
-	uint8_t sweep;                /* enum span_sweep */
-	bool noscan;                  /* its objects hold no pointers */
-	bool inline_marks;            /* green tea: mark bits in the span itself */
+	uint32_t newest; /* slot + 1 that may be in flight, of a runtime without freeIndexForScan */
+	uint32_t elem_reciprocal; /* ceil(2^32 / elem_size) for small objects, 0 for large */
+	uint8_t state;            /* enum span_state */
+	uint8_t span_class;       /* size class << 1 | noscan */
+	uint8_t sweep;            /* enum span_sweep */
+	bool noscan;              /* its objects hold no pointers */
+	bool inline_marks;        /* green tea: mark bits in the span itself */
 	bool user_arena;
 	taddr specials;   /* first special record, 0 if none */
 	taddr large_type; /* mspan.largeType, 0 if none or unknown to this runtime */
@@ -107,7 +108,8 @@ struct span_totals {
 	uint64_t runtime_in_use_pages;               /* mheap_.pagesInUse, for the self-check */
 	uint64_t allocated_objects, allocated_bytes; /* HeapObjects, HeapAlloc by slots */
 	uint64_t alloc_count_sum;                    /* of mspan.allocCount, for the self-check */
-	uint64_t skipped_spans, skipped_bytes;       /* contradictory: left out */
+	uint64_t reusable_objects; /* counted by allocCount, but free: mcache.reusableNoscan */
+	uint64_t skipped_spans, skipped_bytes; /* contradictory: left out */
 	uint64_t unswept_spans, sweeping_spans;
 	uint64_t quarantined_bytes; /* freed user arena chunks: in use by state, unreadable */
 };

@@ -33,7 +33,6 @@ struct bits_reading {
 	const struct layout *layout;
 	const struct span_source *sources;
 	struct span_table *table;
-	bool marking;   /* at the stop */
 	uint64_t *into; /* the bitmap that gathered bytes go to */
 };
 
@@ -90,13 +89,14 @@ static struct gather_item inline_marks_item(const struct layout *l, const struct
 }
 
 /*
- * Whether the marks of a span say something about its slots: while marking they do so of slots
- * that were handed out since freeIndexForScan.
+ * Whether the marks of a span say something about its slots. Those of a swept one do so of slots
+ * that were handed out since freeIndexForScan: but for the time of a cycle, from the beginning of
+ * marking until sweepgen moves on (after gcphase, which is why it is not asked), they are clear.
  */
-static bool marks_matter(const struct bits_reading *r, const struct span *span)
+static bool marks_matter(const struct span *span)
 {
-	return span->sweep == SPAN_UNSWEPT || (r->marking && span->sweep == SPAN_SWEPT &&
-					       span->free_index_for_scan < span->free_index);
+	return span->sweep == SPAN_UNSWEPT ||
+	       (span->sweep == SPAN_SWEPT && span->free_index_for_scan < span->free_index);
 }
 
 /*
@@ -133,7 +133,7 @@ static struct error *gather_marks(struct bits_reading *r, struct gather_item *it
 	for (uint32_t i = 0; i < table->count; i++) {
 		const struct span *span = &table->spans[i];
 
-		if (span->state != SPAN_IN_USE || !marks_matter(r, span))
+		if (span->state != SPAN_IN_USE || !marks_matter(span))
 			continue;
 		items[count++] =
 		    (struct gather_item){ r->sources[i].mark_bits, bit_bytes(span), i };
@@ -338,12 +338,8 @@ struct error *span_table_read_bits(struct memory *memory, const struct layout *l
 		.memory = memory, .layout = layout, .sources = sources, .table = table
 	};
 	struct gather_item *items scoped(freep) = NULL;
-	uint32_t gcphase;
-	struct error *err = memory_u32(memory, layout->global_gcphase.addr, &gcphase);
+	struct error *err;
 
-	if (err)
-		return error_context(err, "gcphase");
-	r.marking = gcphase != 0; /* runtime/mgc.go, _GCoff */
 	items = malloc(2 * (size_t)table->count * sizeof(*items) + 1);
 	if (!items)
 		return &error_nomem;

@@ -35,8 +35,11 @@ static uint64_t raw_field(const uint8_t *raw, struct layout_field field)
 static bool take_sweep(uint32_t sweepgen, uint32_t heap_sweepgen, struct span *span)
 {
 	switch ((int32_t)(sweepgen - heap_sweepgen)) {
+	case 3: /* swept, then cached by a P, which allocates from it */
+		span->newest = span->free_index;
+		span->sweep = SPAN_SWEPT;
+		return true;
 	case 0: /* swept */
-	case 3: /* swept, then cached by a P */
 		span->sweep = SPAN_SWEPT;
 		return true;
 	case -2: /* to be swept */
@@ -51,18 +54,37 @@ static bool take_sweep(uint32_t sweepgen, uint32_t heap_sweepgen, struct span *s
 	}
 }
 
+static bool limit_fits(const struct span *span)
+{
+	return span->limit >= span->base && span->limit - span->base <= span_bytes(span);
+}
+
+/*
+ * The limit of a new span is set last (mcentral.go, grow, and where large objects are made), after
+ * the arena has been told of it: until then it is that of what the structure stood for before.
+ */
+static bool take_limit(struct span *span, uint32_t alloc_count)
+{
+	if (limit_fits(span))
+		return true;
+	if (alloc_count || span->free_index)
+		return false;
+	span->limit = span->base + span->elem_size * span->elem_count;
+	return true;
+}
+
 /*
  * The slots of an in-use span. Division by multiplication is exact as long as size * elem_size
  * stays below 2^32, which holds for every size class by a wide margin.
  */
-static bool take_slots(struct span *span)
+static bool take_slots(struct span *span, uint32_t alloc_count)
 {
 	uint64_t size = span_bytes(span);
 
 	if (!span->elem_size || span->elem_size % 8 || !span->elem_count ||
 	    span->elem_size > size / span->elem_count || span->free_index > span->elem_count)
 		return false;
-	if (span->limit < span->base || span->limit - span->base > size)
+	if (!take_limit(span, alloc_count))
 		return false;
 	if (span->free_index_for_scan > span->free_index)
 		span->free_index_for_scan = span->free_index;
@@ -103,8 +125,11 @@ static bool take_in_use(const struct reading *r, const uint8_t *raw,
 	candidate->source.alloc_bits = raw_field(raw, l->mspan_alloc_bits);
 	candidate->source.mark_bits = raw_field(raw, l->mspan_mark_bits);
 	candidate->source.alloc_count = (uint32_t)raw_field(raw, l->mspan_alloc_count);
-	return take_sweep((uint32_t)raw_field(raw, l->mspan_sweepgen), r->heap_sweepgen, span) &&
-	       take_slots(span);
+	if (!take_sweep((uint32_t)raw_field(raw, l->mspan_sweepgen), r->heap_sweepgen, span))
+		return false;
+	if (layout_has(l, mspan_free_index_for_scan))
+		span->newest = 0;
+	return take_slots(span, candidate->source.alloc_count);
 }
 
 static bool take_pages(const struct reading *r, const uint8_t *raw, struct span *span)

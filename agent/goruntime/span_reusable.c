@@ -29,6 +29,7 @@ static struct error *remove_list(struct memory *memory, struct span_table *table
 		table->allocated[(span->bits + slot) / BITMAP_WORD_BITS] &= ~bit;
 		table->present[(span->bits + slot) / BITMAP_WORD_BITS] &= ~bit;
 		table->conservative[(span->bits + slot) / BITMAP_WORD_BITS] &= ~bit;
+		table->totals.reusable_objects++;
 		err = memory_u64(memory, span_object_addr(span, object), &addr);
 		if (err)
 			return err;
@@ -50,6 +51,8 @@ struct error *span_reusable_remove(struct memory *memory, const struct layout *l
 		uint64_t mcache, head;
 
 		err = layout_read_field(memory, processors[i], layout->p_mcache, &mcache);
+		if (!err && !mcache)
+			continue; /* a P that was given up, or is being made */
 		mcache += layout->mcache_reusable_noscan.offset;
 		for (uint32_t k = 0; k < heads && !err; k++) {
 			err = memory_u64(memory, mcache + 8 * k, &head);

@@ -13,6 +13,8 @@
 #include "agent/report/label_pairs.h"
 #include "agent/report/message.h"
 
+enum { MAIN_GOROUTINE = 1 };
+
 struct goroutine_list {
 	struct goroutine_list_input input;
 	struct frame_list frames;
@@ -22,7 +24,7 @@ struct goroutine_list {
 
 static struct error *fill_frame(Goheapd__Frame *frame, const struct pclntab_line *line)
 {
-	struct error *err = message_text(line->function, &frame->function);
+	struct error *err = message_function(line->function, &frame->function);
 
 	if (!err && line->file) {
 		frame->has_file = true;
@@ -76,7 +78,10 @@ static struct error *fill_frames(const struct goroutine_list *list,
 	return NULL;
 }
 
-/* The place of the go statement; left out where its function cannot be told. */
+/*
+ * The place of the go statement; left out where its function cannot be told, and of the main
+ * goroutine, which no go statement made (runtime/traceback.go, printcreatedby).
+ */
 static struct error *fill_creator(const struct goroutine_list_input *input,
 				  const struct goroutine *g, Goheapd__Goroutine *message)
 {
@@ -87,6 +92,8 @@ static struct error *fill_creator(const struct goroutine_list_input *input,
 	bool found = false;
 	struct error *err = NULL;
 
+	if (g->id == MAIN_GOROUTINE)
+		return NULL;
 	if (module)
 		err = pclntab_find(module->pclntab, g->created_pc, &found, &func);
 	if (!err && found)
@@ -99,7 +106,7 @@ static struct error *fill_creator(const struct goroutine_list_input *input,
 	if (err || !count)
 		return err;
 	message->has_created_by = true;
-	err = message_text(lines[count - 1].function, &message->created_by);
+	err = message_function(lines[count - 1].function, &message->created_by);
 	if (err || !lines[count - 1].file)
 		return err;
 	message->has_created_by_file = true;
@@ -179,7 +186,7 @@ static struct error *fill(const struct goroutine_list *list, uint32_t index,
 	message->system = g->system;
 	message->has_creator_id = g->parent_id != 0;
 	message->creator_id = g->parent_id;
-	message->stack_bytes = g->stack_hi - g->stack_lo;
+	message->stack_bytes = goroutine_stack_bytes(g);
 	fill_threads(input, g, message);
 	if (!err)
 		err = fill_creator(input, g, message);

@@ -8,11 +8,15 @@
 #include "agent/goruntime/addr_map.h"
 #include "agent/goruntime/goroutine.h"
 #include "agent/goruntime/module.h"
+#include "agent/report/message.h"
 
-/* What is known of a pc. Names belong to the pclntab, the module to build. */
+enum { MAIN_GOROUTINE = 1 };
+
+/* What is known of a pc: the function that a call there is in, and the one that begins there. */
 struct place {
 	struct place *next;
-	const char *created_by, *entry, *module;
+	ProtobufCBinaryData created_by, entry;
+	const char *module; /* belongs to build */
 };
 
 struct origin_table {
@@ -43,6 +47,8 @@ void origin_table_free(struct origin_table *table)
 		return;
 	for (struct place *place = table->all; place; place = next) {
 		next = place->next;
+		free(place->created_by.data);
+		free(place->entry.data);
 		free(place);
 	}
 	addr_map_fini(&table->places);
@@ -86,8 +92,8 @@ const char *origin_module_of(const struct build_info *build, const char *functio
 
 	if (!build)
 		return NULL;
-	if (size == 4 && !memcmp(function, "main", 4))
-		return *build->module ? build->module : NULL;
+	if (size == strlen("main") && !memcmp(function, "main", size))
+		return *build->module ? build->module : *build->path ? build->path : NULL;
 	for (size_t i = 0; i <= build->dependency_count; i++) {
 		const char *module = i ? build->dependencies[i - 1] : build->module;
 
@@ -111,16 +117,17 @@ static struct error *look_up(struct origin_table *table, taddr pc, struct place 
 	if (module)
 		err = pclntab_find(module->pclntab, pc, &found, &func);
 	if (!err && found) {
-		place->entry = func.name;
 		place->module = origin_module_of(table->build, func.name);
-		err = pclntab_lines(module->pclntab, &func, pc, true, NULL, 0, lines, &count);
+		err = message_function(func.name, &place->entry);
 	}
+	if (!err && found)
+		err = pclntab_lines(module->pclntab, &func, pc, true, NULL, 0, lines, &count);
 	if (err && error_code(err) != ERROR_NOMEM) {
 		error_free(err);
 		return NULL;
 	}
 	if (!err && count)
-		place->created_by = lines[count - 1].function;
+		err = message_function(lines[count - 1].function, &place->created_by);
 	return err;
 }
 
@@ -145,8 +152,13 @@ static struct error *find_place(struct origin_table *table, taddr pc, const stru
 	return err;
 }
 
+static struct label_text text_of(ProtobufCBinaryData data)
+{
+	return (struct label_text){ .bytes = data.data, .size = data.len };
+}
+
 struct error *origin_of(struct origin_table *table, const struct goroutine *g,
-			enum origin_kind kind, const char **ret)
+			enum origin_kind kind, struct label_text *ret)
 {
 	const struct place *place;
 	struct error *err =
@@ -154,15 +166,19 @@ struct error *origin_of(struct origin_table *table, const struct goroutine *g,
 
 	if (err)
 		return err;
+	*ret = (struct label_text){ 0 };
 	switch (kind) {
 	case ORIGIN_CREATED_BY:
-		*ret = place->created_by;
+		if (g->id != MAIN_GOROUTINE)
+			*ret = text_of(place->created_by);
 		break;
 	case ORIGIN_ENTRY:
-		*ret = place->entry;
+		*ret = text_of(place->entry);
 		break;
 	case ORIGIN_MODULE:
-		*ret = place->module;
+		if (place->module)
+			*ret = (struct label_text){ (const uint8_t *)place->module,
+						    strlen(place->module) };
 		break;
 	}
 	return NULL;

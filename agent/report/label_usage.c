@@ -42,7 +42,7 @@ static void count_goroutines(struct label_usage *usage, const struct goroutine_t
 		if (!goroutine_is_alive(g))
 			continue;
 		party->count++;
-		party->stack_bytes += g->stack_hi - g->stack_lo;
+		party->stack_bytes += goroutine_stack_bytes(g);
 		party->parked += g->status == GOROUTINE_WAITING || g->status == GOROUTINE_LEAKED;
 	}
 }

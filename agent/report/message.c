@@ -26,6 +26,20 @@ struct error *message_text(const char *text, ProtobufCBinaryData *ret)
 	return message_bytes(text, strlen(text), ret);
 }
 
+struct error *message_function(const char *name, ProtobufCBinaryData *ret)
+{
+	const char *open = strchr(name, '['), *close = strrchr(name, ']');
+	char *printed scoped(freep) = NULL;
+
+	if (!open || !close || close < open)
+		return message_text(name, ret);
+	if (asprintf(&printed, "%.*s[...]%s", (int)(open - name), name, close + 1) < 0) {
+		printed = NULL;
+		return &error_nomem;
+	}
+	return message_text(printed, ret);
+}
+
 struct error *message_string(const char *text, char **ret)
 {
 	char *copy = strdup(text);

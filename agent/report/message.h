@@ -15,6 +15,12 @@
 must_check struct error *message_bytes(const void *data, size_t size, ProtobufCBinaryData *ret);
 must_check struct error *message_text(const char *text, ProtobufCBinaryData *ret);
 
+/*
+ * The name of a function as Go's own tracebacks print it: with [...] for the shapes of a generic
+ * function (runtime/traceback.go, funcNamePiecesForPrint).
+ */
+must_check struct error *message_function(const char *name, ProtobufCBinaryData *ret);
+
 /* A copy of a string, as a string field holds it. */
 must_check struct error *message_string(const char *text, char **ret);
 

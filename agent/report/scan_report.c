@@ -7,6 +7,7 @@
 #include "agent/analysis/graph.h"
 #include "agent/analysis/mark.h"
 #include "agent/goruntime/goroutine.h"
+#include "agent/goruntime/module.h"
 #include "agent/goruntime/page_alloc.h"
 #include "agent/goruntime/span.h"
 #include "agent/goruntime/special.h"
@@ -102,7 +103,7 @@ static struct error *fill_stacks(const struct decoded *d, Goheapd__ScanResult *r
 		if (!goroutine_is_alive(g))
 			continue;
 		stacks->goroutines++;
-		stacks->bytes += g->stack_hi - g->stack_lo;
+		stacks->bytes += goroutine_stack_bytes(g);
 		stacks->in_use_bytes += d->scans[i].in_use_bytes;
 	}
 	return NULL;
@@ -186,6 +187,21 @@ static struct error *compare_rss(const struct decoded *d, uint64_t walked,
 			    walked >> 20, kernel >> 20);
 }
 
+static struct error *warn_of_modules(const struct decoded *d, Goheapd__ScanResult *result)
+{
+	uint32_t unread = 0;
+
+	for (uint32_t i = 0; i < module_table_count(d->modules); i++)
+		unread += !module_table_at(d->modules, i)->pclntab;
+	if (!unread)
+		return NULL;
+	return message_warn(result->scan, "plugins_unread",
+			    "the tables of %" PRIu32 " of %" PRIu32
+			    " modules are not in RAM, and reading them would touch the target: "
+			    "stacks that they have a part in are conservative",
+			    unread, module_table_count(d->modules));
+}
+
 static struct error *warn_of_skips(const struct decoded *d, Goheapd__ScanResult *result)
 {
 	uint64_t skipped = resident_skipped_bytes(d->resident);
@@ -196,6 +212,8 @@ static struct error *warn_of_skips(const struct decoded *d, Goheapd__ScanResult 
 				   "resident figures leave out %" PRIu64
 				   " GiB of mappings: too large to walk on this kernel",
 				   skipped >> 30);
+	if (!err)
+		err = warn_of_modules(d, result);
 	if (!err && d->request->pagemap_fd < 0)
 		err = message_warn(result->scan, "no_pagemap",
 				   "the page tables cannot be read: resident figures are 0");

@@ -25,7 +25,8 @@ void self_check(const struct self_check_input *input, char ret[SELF_CHECK_SIZE])
 		snprintf(ret, SELF_CHECK_SIZE,
 			 "%" PRIu64 " spans contradict the runtime's other tables",
 			 spans->skipped_spans);
-	else if (distance(spans->alloc_count_sum, spans->allocated_objects) > slack)
+	else if (distance(spans->alloc_count_sum,
+			  spans->allocated_objects + spans->reusable_objects) > slack)
 		snprintf(ret, SELF_CHECK_SIZE,
 			 "spans count %" PRIu64 " allocated objects, their bits %" PRIu64,
 			 spans->alloc_count_sum, spans->allocated_objects);

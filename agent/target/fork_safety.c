@@ -21,6 +21,8 @@ enum {
 	STOP_THREAD_US = 15,
 	FORK_MIB_US = 20,  /* page tables copied; file mappings are not */
 	READ_MIB_US = 170, /* memory turned into a graph under the stop */
+	/* The structures of a MiB of spans, all of one page. */
+	CENSUS_MIB_US = 40,
 	/* Below this, huge pages are not worth a longer pause. */
 	HUGE_PAGES_LEAST = 64 << 20,
 	HUGE_PAGES_PAUSE_SHARE = 8, /* of max_pause, that a stop may take to spare them */
@@ -205,12 +207,14 @@ static struct error *judge_tasks(const struct process *process, struct fork_safe
 	return judge_nproc(process, verdict);
 }
 
-static void predict(const struct process *process, struct fork_safety *verdict)
+static void predict(const struct process *process, const struct fork_safety_policy *policy,
+		    struct fork_safety *verdict)
 {
+	uint64_t read_mib_us = policy->census ? CENSUS_MIB_US : READ_MIB_US;
 	uint64_t base = STOP_BASE_US + (uint64_t)process->thread_count * STOP_THREAD_US;
 
 	verdict->fork_pause_us = base + mib(process->rss_anon_bytes) * FORK_MIB_US;
-	verdict->stop_pause_us = base + mib(process->rss_anon_bytes) * READ_MIB_US;
+	verdict->stop_pause_us = base + mib(process->rss_anon_bytes) * read_mib_us;
 }
 
 /*
@@ -261,7 +265,7 @@ struct error *fork_safety_judge(const struct process *process,
 	err = judge_tasks(process, &verdict);
 	if (err)
 		return error_context(err, "process %d", process->pid);
-	predict(process, &verdict);
+	predict(process, policy, &verdict);
 	weigh_huge_pages(process, policy, &verdict);
 	*ret = verdict;
 	return NULL;

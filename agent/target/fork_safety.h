@@ -26,6 +26,7 @@ struct fork_safety {
 struct fork_safety_policy {
 	bool filters_allow_clone; /* the operator says that seccomp filters let it pass */
 	uint64_t max_pause_us;    /* of the scan; 0: no limit */
+	bool census;              /* no object is read */
 };
 
 must_check struct error *fork_safety_judge(const struct process *process,

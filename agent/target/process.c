@@ -17,7 +17,6 @@ enum {
 	STATUS_LIMIT = 64 << 10,
 	CGROUP_LIMIT = 64 << 10,
 	LIMITS_LIMIT = 16 << 10,
-	CHECK_THREADS = 128, /* read in full while the target stands still */
 };
 
 struct error *process_start_ticks(const struct procfs *procfs, pid_t pid, uint64_t *ret)
@@ -174,22 +173,6 @@ static struct error *read_thread(struct process *process, pid_t tid)
 	return err;
 }
 
-/* Only the effective ids, which own the thread's folder: it takes a tenth of the time. */
-static struct error *glance_at_thread(struct process *process, pid_t tid)
-{
-	char path[PATH_MAX];
-	struct stat st;
-	struct error *err;
-
-	snprintf(path, sizeof(path), "%s/%d/task/%d", process->procfs->proc, process->pid, tid);
-	if (stat(path, &st))
-		return NULL;
-	err = add_distinct(&process->uids, &process->uid_count, st.st_uid);
-	if (!err)
-		err = add_distinct(&process->gids, &process->gid_count, st.st_gid);
-	return err;
-}
-
 /* The leader, or where it has exited another thread that has not. */
 static struct error *find_live_thread(struct process *process, const pid_t *tids, size_t count)
 {
@@ -214,8 +197,7 @@ static struct error *find_live_thread(struct process *process, const pid_t *tids
 	return NULL;
 }
 
-/* At most so many threads are read in full. */
-static struct error *read_threads(struct process *process, size_t limit)
+static struct error *read_threads(struct process *process)
 {
 	char folder[PATH_MAX];
 	pid_t *tids scoped(freep) = NULL;
@@ -227,8 +209,7 @@ static struct error *read_threads(struct process *process, size_t limit)
 	if (!err)
 		err = find_live_thread(process, tids, count);
 	for (size_t i = 0; i < count && !err; i++)
-		err =
-		    i < limit ? read_thread(process, tids[i]) : glance_at_thread(process, tids[i]);
+		err = read_thread(process, tids[i]);
 	process->thread_count = (uint32_t)(err ? 0 : count);
 	return err;
 }
@@ -380,13 +361,11 @@ static struct error *read_cgroup(struct process *process)
 	return err;
 }
 
-/* What makes it this process: the rest can change without its being another. */
-static struct error *read_identity(struct process *process, size_t thread_limit)
+/* What makes it this process, beside its threads: the rest can change without its being another. */
+static struct error *read_image(struct process *process)
 {
-	struct error *err = read_threads(process, thread_limit);
+	struct error *err = read_live_status(process);
 
-	if (!err)
-		err = read_live_status(process);
 	if (!err)
 		err = read_exe(process);
 	if (err)
@@ -394,6 +373,32 @@ static struct error *read_identity(struct process *process, size_t thread_limit)
 	read_namespaces(process);
 	read_dumpable(process);
 	return NULL;
+}
+
+static struct error *read_identity(struct process *process)
+{
+	struct error *err = read_threads(process);
+
+	return err ? err : read_image(process);
+}
+
+/* The same through one thread, which was alive before; all of them if it is no longer. */
+static struct error *glance_at_identity(struct process *process, pid_t tid)
+{
+	struct procfs_stat line;
+	struct error *err = procfs_stat(process->procfs, process->pid, tid, &line);
+
+	if (err && error_code(err) != ERROR_GONE)
+		return err;
+	if (err || procfs_state_dead(line.state)) {
+		error_free(err);
+		return read_identity(process);
+	}
+	process->tid = tid;
+	err = process_start_ticks(process->procfs, process->pid, &process->start_ticks);
+	if (!err)
+		err = read_thread(process, tid);
+	return err ? err : read_image(process);
 }
 
 static struct error *read_rest(struct process *process)
@@ -428,7 +433,7 @@ struct error *process_read(const struct procfs *procfs, pid_t pid, struct proces
 
 	if (err)
 		return err;
-	err = read_identity(process, SIZE_MAX);
+	err = read_identity(process);
 	if (!err)
 		err = read_rest(process);
 	if (err && error_code(err) == ERROR_GONE)
@@ -448,7 +453,7 @@ struct error *process_check(const struct process *before)
 	struct error *err = new_process(before->procfs, before->pid, &now);
 
 	if (!err)
-		err = read_identity(now, CHECK_THREADS);
+		err = glance_at_identity(now, before->tid);
 	if (err)
 		return error_context(err, "process %d", before->pid);
 	return process_same(before, now);

@@ -67,8 +67,8 @@ must_check struct error *process_start_ticks(const struct procfs *procfs, pid_t 
 must_check struct error *process_same(const struct process *before, const struct process *now);
 
 /*
- * The same against the process as it is now, for use under a stop: of very many threads it looks
- * at most ones' effective ids only. ERROR_GONE if it is gone.
+ * The same against the process as it is now, for use under a stop: through one live thread, so
+ * that it takes no longer where there are many. ERROR_GONE if it is gone.
  */
 must_check struct error *process_check(const struct process *before);
 

@@ -13,7 +13,7 @@ import threading
 import time
 
 from harness import (Daemon, Fixture, build_fixture, need_root, processes_of, repeat_count)
-from procfs import children, eventually, is_running, status, unharmed
+from procfs import children, eventually, is_kernel_thread, is_running, status, unharmed
 from tap import Skip, Suite, check, check_equal, note
 
 GO = "1.26"
@@ -72,8 +72,8 @@ def _():
 @suite.test("a kernel thread is not_go")
 def _():
     need_root()
-    threads = [int(name) for name in os.listdir("/proc") if name.isdigit()
-               and status(int(name)).get("Kthread", "0") == "1"]
+    threads = [int(name) for name in os.listdir("/proc")
+               if name.isdigit() and is_kernel_thread(int(name))]
     if not threads:
         raise Skip("this machine shows no kernel threads")
     check_error(threads[0], 422, "not_go")
@@ -188,6 +188,22 @@ def _():
             check_equal(daemon.scan(target.pid)["heap"]["live_objects"], expected, "deleted")
             program.write_text("#!/bin/sh\necho something else\n")
             check_equal(daemon.scan(target.pid)["heap"]["live_objects"], expected, "replaced")
+
+
+@suite.test("a program whose build info is damaged is scanned, its version unknown")
+def _():
+    with tempfile.TemporaryDirectory(prefix="goheapd-damaged-") as folder:
+        program = copy_program(build_fixture("demo", GO), folder)
+        content = bytearray(program.read_bytes())
+        length = content.index(b"\xff Go buildinf:") + 32
+        content[length:length + 10] = b"\xff" * 10
+        program.write_bytes(content)
+        with Fixture([program]) as target, unharmed(target.pid):
+            answer = daemon.scan(target.pid)
+            check_equal(answer["go_version"], "", "version")
+            check(answer["heap"]["live_objects"] > 0, "no heap")
+            check(target.pid in [row["pid"] for row in daemon.get("/pids").json()["processes"]],
+                  "not listed")
 
 
 @suite.test("a target that somebody has stopped stays stopped")

@@ -7,7 +7,8 @@ import shutil
 import subprocess
 import tempfile
 
-from harness import top_builddir
+from harness import Daemon, Fixture, build_fixture, need_root, program, top_builddir
+from procfs import eventually, unharmed
 from tap import Skip, Suite, check, check_equal
 
 suite = Suite()
@@ -68,6 +69,40 @@ def _():
         make("uninstall", f"DESTDIR={folder}")
         left = [str(path) for path in pathlib.Path(folder).rglob("*") if not path.is_dir()]
         check_equal(left, [], "files left by uninstall")
+
+
+def granted_capabilities():
+    """What the agent's unit leaves it, in the form that setpriv takes."""
+    unit = (top_builddir() / "systemd/goheap-agent.service").read_text()
+    line = next(line for line in unit.splitlines() if line.startswith("CapabilityBoundingSet="))
+    names = line.partition("=")[2].split()
+    return "-all," + ",".join("+" + name.removeprefix("CAP_").lower() for name in names)
+
+
+@suite.test("the capabilities of the agent's unit suffice for other users' processes")
+def _():
+    need_root()
+    if not shutil.which("setpriv"):
+        raise Skip("setpriv is not installed")
+    other_user = ("setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups")
+    with tempfile.TemporaryDirectory(prefix="goheapd-units-") as folder:
+        root = pathlib.Path(folder)
+        root.chmod(0o755)
+        shutil.copy(build_fixture("demo", "1.26"), root / "demo")
+        os.chown(root / "demo", 12345, 12345)
+        agent = subprocess.Popen(
+            ["setpriv", f"--bounding-set={granted_capabilities()}", "--no-new-privs",
+             program("goheap-agent"), "--listen", root / "agent.sock", "--cache-dir", root / "cache"])
+        try:
+            eventually((root / "agent.sock").exists, "the agent does not listen")
+            with Daemon(agent_socket=root / "agent.sock") as daemon, \
+                    Fixture([root / "demo"], wrapper=other_user) as target, unharmed(target.pid):
+                (root / "demo").chmod(0o500)  # its owner's alone
+                for mode in ("fork", "stop"):
+                    check_equal(daemon.scan(target.pid, mode=mode)["uid"], 12345, "uid")
+        finally:
+            agent.terminate()
+            check_equal(agent.wait(20), 0, "exit status of the agent")
 
 
 suite.run()

@@ -18,12 +18,13 @@ static const uint64_t scan_time_ns = 1770087491250000000, start_time_ns = 176955
 static Goheapd__Access *access_of(uint32_t uid)
 {
 	static Goheapd__Access access;
-	static uint32_t ids[1];
+	static uint32_t uids[1], gids[1];
 
-	ids[0] = uid;
+	uids[0] = gids[0] = uid;
 	access = (Goheapd__Access)GOHEAPD__ACCESS__INIT;
 	access.n_uids = access.n_gids = 1;
-	access.uids = access.gids = ids;
+	access.uids = uids;
+	access.gids = gids;
 	access.dumpable = true;
 	access.same_user_namespace = true;
 	return &access;

@@ -3,9 +3,9 @@
  * canned messages, or with the failure that the pid asks for. goheapd --agent starts it like the
  * real one.
  *
- *   4242          the canned process "checkout", of root
+ *   4242          the canned process "checkout", of the agent's own user
  *   4243          another one of that name
- *   4244          "mine", of the uid in FAKE_AGENT_UID, else of root
+ *   4244          "mine", of the user and group in FAKE_AGENT_UID, else the agent's own
  *   4250 + N      a process whose scan fails with failure code N
  *   4290          a process whose scan waits until it is cancelled
  *   4291          a process whose scan makes the agent die
@@ -88,7 +88,6 @@ static Goheapd__Process make_process(uint32_t pid)
 
 	process.pid = pid;
 	if (pid == PID_MINE) {
-		process.uid = uid ? (uint32_t)atoi(uid) : 0;
 		process.comm.data = (uint8_t *)(uintptr_t) "mine";
 		process.comm.len = 4;
 	} else if (pid == PID_BARE) {
@@ -99,7 +98,9 @@ static Goheapd__Process make_process(uint32_t pid)
 		process.reason.data = (uint8_t *)(uintptr_t) "it is bare";
 		process.reason.len = 10;
 	}
-	process.access->uids[0] = process.access->gids[0] = process.uid;
+	process.uid = pid == PID_MINE && uid ? (uint32_t)atoi(uid) : getuid();
+	process.access->uids[0] = process.uid;
+	process.access->gids[0] = pid == PID_MINE && uid ? process.uid : getgid();
 	return process;
 }
 
@@ -131,13 +132,15 @@ static void answer_list(const Goheapd__Request *request)
 	Goheapd__ProcessList list = GOHEAPD__PROCESS_LIST__INIT;
 	Goheapd__Process processes[COUNT], *pointers[COUNT];
 	Goheapd__Access accesses[COUNT];
-	uint32_t ids[COUNT];
+	uint32_t uids[COUNT], gids[COUNT];
 
 	for (int i = 0; i < COUNT; i++) {
 		processes[i] = make_process(pids[i]);
-		ids[i] = processes[i].uid;
 		accesses[i] = *processes[i].access;
-		accesses[i].uids = accesses[i].gids = &ids[i];
+		uids[i] = accesses[i].uids[0];
+		gids[i] = accesses[i].gids[0];
+		accesses[i].uids = &uids[i];
+		accesses[i].gids = &gids[i];
 		processes[i].access = &accesses[i];
 		pointers[i] = &processes[i];
 	}

@@ -136,9 +136,9 @@ def free_port():
 
 
 class Daemon:
-    """goheapd with folders of its own and, unless told otherwise, an agent that it starts itself."""
+    """goheapd with folders of its own, and an agent that it starts itself unless a socket is given."""
 
-    def __init__(self, *arguments):
+    def __init__(self, *arguments, agent_socket=None):
         self.folder = tempfile.TemporaryDirectory(prefix="goheapd-test-")
         root = pathlib.Path(self.folder.name)
         root.chmod(0o755)  # the daemon gives up root
@@ -148,7 +148,9 @@ class Daemon:
         self.arguments = [
             program("goheapd"), "--listen", f"127.0.0.1:{self.port}", "--socket", self.socket,
             "--run-dir", self.run_dir, "--cache-dir", self.cache_dir,
-            "--state-dir", self.state_dir, "--agent", program("goheap-agent"), *arguments]
+            "--state-dir", self.state_dir, *arguments]
+        self.arguments += (["--agent-socket", agent_socket] if agent_socket
+                           else ["--agent", program("goheap-agent")])
         self.process = None
         self.start()
 

@@ -79,6 +79,24 @@ static struct error *read_registers(pid_t tid, struct stopped_thread *thread)
 	return NULL;
 }
 
+/* The one state in which a thread that was listed cannot be seized, with ESRCH or EPERM. */
+static bool has_ended(pid_t pid, pid_t tid)
+{
+	char path[64], line[512];
+	const char *state = NULL;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	file = fopen(path, "re");
+	if (!file)
+		return true;
+	if (fgets(line, sizeof(line), file))
+		state = strrchr(line, ')');
+	fclose(file);
+	return !state || !strncmp(state, ") Z", 3) || !strncmp(state, ") X", 3);
+}
+
+/* Adds it to the threads, unless it ends under our hands. */
 static struct error *stop_thread(pid_t pid, pid_t tid, struct live_threads *threads)
 {
 	struct stopped_thread *thread = &threads->threads[threads->count];
@@ -87,8 +105,13 @@ static struct error *stop_thread(pid_t pid, pid_t tid, struct live_threads *thre
 	if (threads->count == THREADS_MAX)
 		return error_new(ERROR_LIMIT, "more than %d threads", THREADS_MAX);
 	if (ptrace(PTRACE_SEIZE, tid, 0, 0) || ptrace(PTRACE_INTERRUPT, tid, 0, 0))
-		return error_system(errno, "PTRACE_SEIZE %d", (int)tid);
+		return has_ended(pid, tid) ? NULL
+					   : error_system(errno, "PTRACE_SEIZE %d", (int)tid);
 	err = wait_for_stop(tid);
+	if (err && error_code(err) == ERROR_GONE) {
+		error_free(err);
+		return NULL;
+	}
 	if (err)
 		return err;
 	threads->count++;
@@ -121,15 +144,15 @@ static struct error *stop_round(pid_t pid, struct live_threads *threads, unsigne
 	tasks = opendir(path);
 	if (!tasks)
 		return error_system(errno, "%s", path);
-	*ret_new = 0;
+	*ret_new = threads->count;
 	while (!err && (entry = readdir(tasks))) {
 		pid_t tid = atoi(entry->d_name);
 
 		if (tid <= 0 || is_stopped(threads, tid))
 			continue;
 		err = stop_thread(pid, tid, threads);
-		++*ret_new;
 	}
+	*ret_new = threads->count - *ret_new;
 	closedir(tasks);
 	return err;
 }

@@ -51,6 +51,14 @@ def start_ticks(pid):
     return int(line.rpartition(")")[2].split()[19])
 
 
+def is_kernel_thread(pid):
+    PF_KTHREAD = 0x00200000  # include/linux/sched.h
+    with contextlib.suppress(OSError):
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return bool(int(fields[6]) & PF_KTHREAD)
+    return False
+
+
 def is_running(pid):
     try:
         return status(pid)["State"][0] not in "ZX"

@@ -82,6 +82,21 @@ static void an_ordinary_process_is_safe(void **state)
 	assert_true(verdict.fork_pause_us < verdict.stop_pause_us);
 }
 
+/* It must not be refused for what a full scan would take. */
+static void a_census_stops_for_less(void **state)
+{
+	struct fork_safety full, census;
+
+	(void)state;
+	process.rss_anon_bytes = 4096 * mib;
+	assert_success(fork_safety_judge(&process, &policy, &full));
+	policy.census = true;
+	assert_success(fork_safety_judge(&process, &policy, &census));
+	assert_true(full.stop_pause_us > 250000);
+	assert_true(census.stop_pause_us < 250000);
+	assert_true(census.stop_pause_us > census.fork_pause_us);
+}
+
 static void filters_need_somebody_to_lift_or_to_vouch_for_them(void **state)
 {
 	(void)state;
@@ -200,6 +215,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(an_ordinary_process_is_safe, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_census_stops_for_less, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(filters_need_somebody_to_lift_or_to_vouch_for_them,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(writable_pages_must_fit_into_the_group, set_up,

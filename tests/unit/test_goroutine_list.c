@@ -12,13 +12,14 @@
 #include "agent/report/message.h"
 #include "tests/support/fake_program.h"
 
-enum function { GOEXIT, MAIN, WORK, DEEP, FUNCTIONS };
+enum function { GOEXIT, MAIN, WORK, DEEP, GENERIC, FUNCTIONS };
 
 static const struct fake_function functions[FUNCTIONS] = {
 	[GOEXIT] = { .name = "runtime.goexit", .flag = PCLNTAB_FLAG_TOP_FRAME },
 	[MAIN] = { .name = "main.main", .frame = 8 },
 	[WORK] = { .name = "main.work", .frame = 16 },
 	[DEEP] = { .name = "main.deep", .frame = 0 },
+	[GENERIC] = { .name = "main.(*Pair[go.shape.int,go.shape.[]uint8]).run", .frame = 16 },
 };
 
 struct fixture {
@@ -105,7 +106,7 @@ static void a_goroutine_comes_with_its_frames(void **state)
 	struct fixture *f = *state;
 	const Goheapd__Goroutine *g;
 
-	add_worker(f);
+	fake_program_set(&f->program, add_worker(f), f->program.layout.g_id, 17);
 	list(f, false);
 	assert_int_equal(f->result.n_goroutines, 1);
 	g = f->result.goroutines[0];
@@ -121,6 +122,60 @@ static void a_goroutine_comes_with_its_frames(void **state)
 	assert_bytes(g->frames[0]->function, "main.work");
 	assert_bytes(g->frames[1]->function, "main.main");
 	assert_bytes(g->frames[2]->function, "runtime.goexit");
+}
+
+/* Its function, start of a go statement and all, is the runtime's own doing. */
+static void the_main_goroutine_has_no_creator(void **state)
+{
+	struct fixture *f = *state;
+
+	fake_program_set(&f->program, add_worker(f), f->program.layout.g_id, 1);
+	list(f, false);
+	assert_false(f->result.goroutines[0]->has_created_by);
+	assert_false(f->result.goroutines[0]->has_created_by_file);
+	assert_false(f->result.goroutines[0]->has_created_by_line);
+}
+
+static void generic_functions_are_named_as_tracebacks_name_them(void **state)
+{
+	struct fixture *f = *state;
+	const uint64_t words[] = { 1, 2, fake_program_pc(GOEXIT, 1), 0 };
+	taddr g = fake_program_g(&f->program, fake_program_pc(GENERIC, 0x10), sizeof(words));
+
+	fake_program_push(&f->program, g, words, 4);
+	fake_program_set(&f->program, g, f->program.layout.g_id, 17);
+	fake_program_set(&f->program, g, f->program.layout.g_created_pc,
+			 fake_program_pc(GENERIC, 0x30));
+	list(f, false);
+	assert_bytes(f->result.goroutines[0]->frames[0]->function, "main.(*Pair[...]).run");
+	assert_bytes(f->result.goroutines[0]->created_by, "main.(*Pair[...]).run");
+}
+
+static void names_with_half_a_bracket_are_left_alone(void **state)
+{
+	const char *const names[] = { "main.f[", "main.f]", "main.]f[", "main.f" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		ProtobufCBinaryData name;
+
+		assert_success(message_function(names[i], &name));
+		assert_bytes(name, names[i]);
+		free(name.data);
+	}
+}
+
+/* Caught while they are changed, and not to be repaired. */
+static void bounds_that_do_not_fit_together_are_no_stack(void **state)
+{
+	struct fixture *f = *state;
+	const struct layout *l = &f->program.layout;
+	taddr g = add_worker(f);
+
+	fake_program_set(&f->program, g, l->g_stack_hi, 0x1000);
+	fake_program_set(&f->program, g, l->g_stack_top, 0);
+	list(f, false);
+	assert_int_equal(f->result.goroutines[0]->stack_bytes, 0);
 }
 
 static void dead_goroutines_are_left_out_unless_wanted(void **state)
@@ -221,6 +276,10 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(a_goroutine_comes_with_its_frames),
+		TEST(the_main_goroutine_has_no_creator),
+		TEST(generic_functions_are_named_as_tracebacks_name_them),
+		cmocka_unit_test(names_with_half_a_bracket_are_left_alone),
+		TEST(bounds_that_do_not_fit_together_are_no_stack),
 		TEST(dead_goroutines_are_left_out_unless_wanted),
 		TEST(a_stack_that_breaks_off_keeps_its_frames_and_says_so),
 		TEST(deep_stacks_are_cut),

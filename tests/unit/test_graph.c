@@ -156,6 +156,30 @@ static void slots_just_handed_out_have_no_edges(void **state)
 	fake_heap_free(heap);
 }
 
+static void leftovers_in_the_newest_slot_are_no_fault(void **state)
+{
+	struct fake_heap *heap = fake_heap_new();
+	uint32_t scan = fake_heap_add(heap, 48, 170, false);
+	uint32_t a, newest, dead;
+	struct graph *graph;
+
+	(void)state;
+	fake_heap_finish(heap);
+	a = fake_heap_object(heap, scan, 0);
+	newest = fake_heap_object(heap, scan, 1);
+	dead = fake_heap_object(heap, scan, 2);
+	fake_heap_set_slot(heap, dead, FAKE_FREE);
+	fake_heap_point(heap, newest, 0, fake_heap_addr(heap, dead));
+	fake_heap_point(heap, newest, 1, fake_heap_addr(heap, a));
+	fake_heap_span(heap, scan)->newest = 2;
+	graph = read_graph(heap, 1);
+
+	assert_edges(graph, newest, (uint32_t[]){ a }, 1);
+	assert_int_equal(graph_totals(graph)->free_slot_edges, 0);
+	graph_free(graph);
+	fake_heap_free(heap);
+}
+
 /* Large objects are read in runs of half a mebibyte; edges outgrow their first chunk. */
 static void large_objects_keep_all_their_edges_in_order(void **state)
 {
@@ -329,6 +353,7 @@ int main(void)
 		cmocka_unit_test(pointers_to_free_slots_are_counted_and_kept_as_none),
 		cmocka_unit_test(condemned_objects_have_edges_but_none_lead_to_them),
 		cmocka_unit_test(slots_just_handed_out_have_no_edges),
+		cmocka_unit_test(leftovers_in_the_newest_slot_are_no_fault),
 		cmocka_unit_test(large_objects_keep_all_their_edges_in_order),
 		cmocka_unit_test(unreadable_spans_are_skipped_and_counted),
 		cmocka_unit_test(spans_without_pointers_are_never_read),

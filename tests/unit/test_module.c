@@ -104,6 +104,27 @@ static void plugins_count_unless_they_are_bad(void **state)
 	assert_error(try_read(program, &table), ERROR_CORRUPT_TARGET);
 }
 
+/* In a live target pages of its file that nobody has touched are not there. */
+static void a_plugin_may_be_without_functions(void **state)
+{
+	struct fake_program *program = *state;
+	const struct layout *l = &program->layout;
+	taddr plugin = add_module(program);
+	struct module_table *table;
+
+	fake_program_set(program, plugin, l->moduledata_text, 0x10000);
+	fake_program_set(program, plugin, l->moduledata_etext, 0x20000);
+	fake_program_set(program, plugin,
+			 (struct layout_field){ l->moduledata_pcln_slice.offset + 8, 8 }, 1 << 20);
+	table = read_table(program);
+	assert_int_equal(module_table_count(table), 2);
+	assert_null(module_table_at(table, 1)->pclntab);
+	assert_null(module_table_find_text(table, 0x10000));
+	assert_ptr_equal(module_table_find_text(table, fake_program_pc(1, 4)),
+			 module_table_at(table, 0));
+	module_table_free(table);
+}
+
 static void chains_without_end_are_refused(void **state)
 {
 	struct fake_program *program = *state;
@@ -204,6 +225,27 @@ static void bss_is_taken_by_its_own_mask(void **state)
 	assert_int_equal(fake_sink_count(&sink, ROOT_BSS, FAKE_DATA_WORDS + 2), 1);
 }
 
+static void pages_that_nobody_has_touched_hold_no_roots(void **state)
+{
+	enum { PAGE = 4096, DATA = 0x700000 };
+	struct fake_program *program = *state;
+	const taddr mask = fake_program_room(program, PAGE / 16);
+	struct fake_sink sink;
+
+	fake_memory_map(program->memory, DATA, PAGE);
+	fake_memory_map(program->memory, DATA + 2 * PAGE, PAGE);
+	fake_memory_store(program->memory, DATA + 8, 8, 77);
+	fake_memory_store(program->memory, DATA + 3 * PAGE - 8, 8, 88);
+	memset(fake_memory_bytes(program->memory, mask, 3 * PAGE / 64), 0xff, 3 * PAGE / 64);
+	set(program, program->layout.moduledata_data, DATA);
+	set(program, program->layout.moduledata_edata, DATA + 3 * PAGE);
+	set(program, program->layout.moduledata_data_mask, mask);
+	set(program, program->layout.moduledata_data_mask_count, 3 * PAGE / 8);
+	assert_int_equal(roots(program, &sink), 2);
+	assert_int_equal(fake_sink_count(&sink, ROOT_DATA, 77), 1);
+	assert_int_equal(fake_sink_count(&sink, ROOT_DATA, 88), 1);
+}
+
 static void roots_that_cannot_be_read_are_an_error(void **state)
 {
 	struct fake_program *program = *state;
@@ -239,6 +281,8 @@ int main(void)
 		TEST(functions_are_found_through_their_module),
 		TEST(types_are_found_through_their_module),
 		TEST(plugins_count_unless_they_are_bad),
+		TEST(a_plugin_may_be_without_functions),
+		TEST(pages_that_nobody_has_touched_hold_no_roots),
 		TEST(chains_without_end_are_refused),
 		TEST(absurd_tables_are_refused),
 		TEST(data_is_taken_by_its_mask),

@@ -248,6 +248,28 @@ static void what_changed_is_named(void **state)
 	process_free(before);
 }
 
+/* A check under a stop must not take longer where there are more threads. */
+static void a_check_reads_one_live_thread(void **state)
+{
+	struct process *before;
+
+	(void)state;
+	write_task(813, 'S', status_text);
+	before = read_process();
+	tree_write(&tree, "proc/812/task/813/status", "not to be read");
+	assert_success(process_check(before));
+
+	write_task(812, 'Z', status_text);
+	assert_error(process_check(before), ERROR_FORMAT);
+	write_task(813, 'S', status_text);
+	assert_success(process_check(before));
+
+	write_task(812, 'S', status_text);
+	tree_link(&tree, "proc/812/task/812/ns/user", "user:[4026530000]");
+	assert_error(process_check(before), ERROR_PROCESS_CHANGED);
+	process_free(before);
+}
+
 static void a_denial_says_what_to_do(void **state)
 {
 	struct process *process = read_process();
@@ -367,6 +389,7 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(malformed_files_are_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_changed_is_named, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_check_reads_one_live_thread, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_denial_says_what_to_do, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(ids_of_a_folder_are_its_numeric_names, set_up,
 						tear_down),

@@ -55,6 +55,18 @@ static void threads_may_be_between_two_counters(void **state)
 	assert_verdict(&input, "ok");
 }
 
+/* allocCount goes on counting what was freed for use again. */
+static void freed_objects_that_are_still_counted_are_known(void **state)
+{
+	struct span_totals spans = good_spans;
+	const struct self_check_input input = { .spans = &spans, .pages = &good_pages };
+
+	(void)state;
+	spans.alloc_count_sum = 1100;
+	spans.reusable_objects = 100;
+	assert_verdict(&input, "ok");
+}
+
 static void each_contradiction_has_its_sentence(void **state)
 {
 	struct span_totals spans = good_spans;
@@ -79,6 +91,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_adds_up_is_ok),
 		cmocka_unit_test(threads_may_be_between_two_counters),
+		cmocka_unit_test(freed_objects_that_are_still_counted_are_known),
 		cmocka_unit_test(each_contradiction_has_its_sentence),
 	};
 

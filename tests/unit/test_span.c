@@ -3,7 +3,9 @@
 
 #include <stdlib.h>
 
+#include "agent/goruntime/arena.h"
 #include "agent/goruntime/span.h"
+#include "proto/base/bytes.h"
 #include "tests/support/fake_runtime.h"
 
 enum { FINALIZER = 2 };
@@ -123,6 +125,26 @@ static void freed_structures_and_spans_being_made_are_not_there(void **state)
 	assert_int_equal(span_table_count(table), 0);
 	assert_int_equal(span_table_object_end(table), 1);
 	assert_int_equal(span_table_totals(table)->skipped_spans, 0);
+	span_table_free(table);
+}
+
+/* Caught after the arena was told of it, with the limit of what the structure was before. */
+static void a_new_span_may_be_without_its_limit(void **state)
+{
+	struct fake_runtime *r = *state;
+	struct fake_span small = { .elem_size = 256, .elem_count = 32, .span_class = 41 };
+	struct fake_span large = { .page = 1, .elem_size = 8192, .elem_count = 1, .span_class = 1 };
+	struct span_table *table;
+
+	small.limit = fake_heap_page(9);
+	large.limit = fake_heap_page(0);
+	fake_runtime_span(r, &small);
+	fake_runtime_span(r, &large);
+	table = read_table(r);
+	assert_int_equal(span_table_totals(table)->skipped_spans, 0);
+	assert_int_equal(span_table_count(table), 2);
+	assert_int_equal(span_table_at(table, 0)->limit, fake_heap_page(1));
+	assert_int_equal(span_table_at(table, 1)->limit, fake_heap_page(2));
 	span_table_free(table);
 }
 
@@ -248,6 +270,29 @@ static void arenas_on_no_list_are_found_through_their_spans(void **state)
 	span_table_free(table);
 }
 
+static void an_arena_being_added_is_not_there_yet(void **state)
+{
+	enum { NO_ARENA = FAKE_ARENAS };
+	struct fake_runtime *r = *state;
+	taddr list = r->layout.global_mheap.addr + r->layout.mheap_arena_list.offset;
+	taddr indices = load_u64le(fake_memory_bytes(r->memory, list, 8));
+	struct fake_span span = { .elem_size = 256, .elem_count = 32, .span_class = 41 };
+	struct span_table *table = NULL;
+
+	fake_runtime_span(r, &span);
+	fake_memory_store(r->memory, indices + 8 * (FAKE_ARENAS - 1), 8, NO_ARENA);
+	table = read_table(r);
+	assert_int_equal(arena_table_count(span_table_arenas(table)), FAKE_ARENAS);
+	assert_int_equal(span_table_count(table), 1);
+	span_table_free(table);
+
+	fake_memory_store(r->memory, indices, 8, NO_ARENA);
+	fake_memory_forget(r->memory);
+	table = NULL;
+	assert_error(span_table_read(fake_memory_memory(r->memory), &r->layout, &table),
+		     ERROR_CORRUPT_TARGET);
+}
+
 /* Whatever a target's structures say, reading them ends, inside of memory. */
 static void spoilt_structures_do_no_harm(void **state)
 {
@@ -294,11 +339,13 @@ int main(void)
 		TEST(objects_are_numbered_in_address_order),
 		TEST(words_that_lead_nowhere_find_no_object),
 		TEST(freed_structures_and_spans_being_made_are_not_there),
+		TEST(a_new_span_may_be_without_its_limit),
 		TEST(contradictory_spans_are_left_out_and_counted),
 		TEST(of_overlapping_spans_the_arena_chooses),
 		TEST(structures_that_cannot_be_read_are_counted),
 		TEST(lists_out_of_proportion_are_refused),
 		TEST(arenas_on_no_list_are_found_through_their_spans),
+		TEST(an_arena_being_added_is_not_there_yet),
 		TEST(spoilt_structures_do_no_harm),
 	};
 

@@ -5,9 +5,10 @@
 
 #include "agent/goruntime/span.h"
 #include "agent/goruntime/span_lookup.h"
+#include "proto/base/bytes.h"
 #include "tests/support/fake_runtime.h"
 
-enum { FINALIZER = 2, PROFILE = 4, GCPHASE_MARK = 1 };
+enum { FINALIZER = 2, PROFILE = 4 };
 
 static int set_up(void **state)
 {
@@ -50,11 +51,6 @@ static void assert_slots(const struct span_table *table, uint32_t page, uint64_t
 	assert_int_equal(slots(table, lookup->allocated, page), allocated);
 	assert_int_equal(slots(table, lookup->present, page), present);
 	assert_int_equal(slots(table, lookup->conservative, page), conservative);
-}
-
-static void start_marking(struct fake_runtime *r)
-{
-	fake_memory_store(r->memory, r->layout.global_gcphase.addr, 4, GCPHASE_MARK);
 }
 
 static void slots_below_freeindex_and_those_of_alloc_bits_are_allocated(void **state)
@@ -114,17 +110,19 @@ static void slots_just_handed_out_are_no_conservative_targets(void **state)
 				  .mark_bits = { 0x80 },
 				  .alloc_count = 8 };
 	struct span_table *table;
+	taddr mspan = fake_runtime_span(r, &span);
 
-	fake_runtime_span(r, &span);
-	table = read_table(r);
-	assert_slots(table, 0, 0xff, 0xff, 0x5f);
-	span_table_free(table);
-
-	/* while marking, objects are born marked */
-	start_marking(r);
-	fake_memory_forget(r->memory);
+	/* while marking, objects are born marked, and gcphase is reset before they count as old */
 	table = read_table(r);
 	assert_slots(table, 0, 0xff, 0xff, 0xdf);
+	span_table_free(table);
+
+	fake_runtime_set(
+	    r, mspan, r->layout.mspan_mark_bits,
+	    load_u64le(fake_memory_bytes(r->memory, mspan + r->layout.mspan_alloc_bits.offset, 8)));
+	fake_memory_forget(r->memory);
+	table = read_table(r);
+	assert_slots(table, 0, 0xff, 0xff, 0x5f);
 	span_table_free(table);
 }
 
@@ -284,7 +282,9 @@ static void objects_that_wait_to_be_used_again_are_free(void **state)
 
 	fake_runtime_use_reusable(r);
 	fake_runtime_span(r, &span);
-	mcache = fake_runtime_processors(r, 2) + 128; /* the second P */
+	mcache = fake_runtime_processors(r, 2);
+	fake_runtime_set(r, mcache, r->layout.p_mcache, 0); /* one that is given up has none */
+	mcache += 128;                                      /* the second P */
 	memcpy(&mcache, fake_memory_bytes(r->memory, mcache + r->layout.p_mcache.offset, 8), 8);
 	/* 3 -> 7 -> 3: a list that bites its tail ends where it was */
 	fake_runtime_set(r, mcache + 24, r->layout.mcache_reusable_noscan, base + 3 * 512);
@@ -293,6 +293,7 @@ static void objects_that_wait_to_be_used_again_are_free(void **state)
 	table = read_table(r);
 	assert_slots(table, 2, 0xff77, 0xff77, 0xff77);
 	assert_int_equal(span_table_totals(table)->allocated_objects, 14);
+	assert_int_equal(span_table_totals(table)->reusable_objects, 2);
 	span_table_free(table);
 }
 

@@ -1,5 +1,6 @@
 /* Stacks that cannot be taken by their maps: threads caught running, moves, switches, nonsense. */
 #include "agent/goruntime/machine.h"
+#include "proto/base/bytes.h"
 #include "tests/support/stack_fixture.h"
 
 static void what_preemption_interrupted_is_taken_word_by_word(void **state)
@@ -305,6 +306,23 @@ static void system_stacks_are_taken_from_sp_up(void **state)
 	assert_int_equal(f->sink.count, 0);
 }
 
+/* Whatever g0 is at, the goroutine waits for systemstack to return. */
+static void registers_on_a_system_stack_are_not_the_goroutines(void **state)
+{
+	struct stack_fixture *f = *state;
+	const uint64_t words[] = { LIVE, DEAD, LIVE, 0, stack_fixture_pc(GOEXIT), 0 };
+	taddr g = stack_fixture_g(f, HOLD, WORDS(words));
+	taddr g0;
+
+	stack_fixture_run(f, g, stack_fixture_pc(RUNTIME), 0);
+	g0 = load_u64le(fake_memory_bytes(f->program.memory, f->program.last_m, 8));
+	f->threads[0].sp = fake_program_stack(&f->program, g0) - 16;
+	assert_int_equal(stack_fixture_scan(f).trust, STACK_EXACT);
+	assert_true(goroutine_table_at(f->goroutines, 0)->on_system_stack);
+	assert_int_equal(f->sink.count, 2);
+	assert_int_equal(fake_sink_count(&f->sink, ROOT_STACK, LIVE), 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -321,6 +339,7 @@ int main(void)
 		TEST(what_the_sink_refuses_ends_the_scan),
 		TEST(a_stack_that_cannot_be_read_is_skipped),
 		TEST(system_stacks_are_taken_from_sp_up),
+		TEST(registers_on_a_system_stack_are_not_the_goroutines),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
