@@ -163,8 +163,7 @@ static struct error *set_parameter(struct options *options, int id, const char *
 	}
 	if (options->given_count == OPTIONS_GIVEN_MAX)
 		return error_new(ERROR_TOO_MANY_LABELS, "too many labels are given");
-	options->given[options->given_count++] =
-	    (struct uri_param_ref){ .name = name, .value = value };
+	options->given[options->given_count++] = (struct given){ .name = name, .value = value };
 	return NULL;
 }
 
