@@ -83,6 +83,7 @@ static struct error *open_memory(const struct decoder_target *target, struct sto
 		.pagemap = decoder_target_fd(target, TARGET_FILE_PAGEMAP),
 		.maps = decoder_target_fd(target, TARGET_FILE_MAPS),
 		.exe = decoder_target_fd(target, TARGET_FILE_EXE),
+		.exe_name = target->exe_name,
 	};
 
 	if (stop->message->mode == GOHEAPD__MODE__MODE_FORK)

@@ -1,5 +1,6 @@
 #include "agent/decoder_target.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,7 +34,8 @@ static struct error *receive_opened(struct decoder *decoder, struct decoder_targ
 	    target->frame.fd_count != TARGET_FILE_COUNT)
 		return error_new(ERROR_FORMAT, "event %d of a keeper", event->body_case);
 	target->opened = event->opened;
-	return NULL;
+	target->exe_name = strndup((const char *)target->opened->exe.data, target->opened->exe.len);
+	return target->exe_name ? NULL : &error_nomem;
 }
 
 static struct error *receive_index(struct decoder *decoder, int *ret_index_fd)
@@ -120,6 +122,7 @@ static struct error *read_modules(struct decoder_target *target)
 		.pagemap = decoder_target_fd(target, TARGET_FILE_PAGEMAP),
 		.maps = decoder_target_fd(target, TARGET_FILE_MAPS),
 		.exe = decoder_target_fd(target, TARGET_FILE_EXE),
+		.exe_name = target->exe_name,
 	};
 	uint64_t load_bias;
 	struct error *err = find_load_bias(target, &load_bias);
@@ -149,6 +152,7 @@ void decoder_target_fini(struct decoder_target *target)
 	layout_free(target->layout);
 	build_info_free(target->info);
 	elf_file_free(target->file);
+	free(target->exe_name);
 	frame_fini(&target->frame);
 }
 

@@ -20,6 +20,7 @@ struct module_table;
 struct decoder_target {
 	struct frame frame; /* of the keeper's message, with the descriptors of enum target_file */
 	const Goheapd__TargetOpened *opened;
+	char *exe_name; /* what the link to the executable says */
 	struct elf_file *file;
 	struct build_info *info;
 	struct layout *layout; /* relocated */

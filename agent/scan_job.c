@@ -62,7 +62,8 @@ static void answer_failure(struct scan_job *scan)
 
 /*
  * Answers as soon as the target is as it was and the decoder has said its last word; a keeper's
- * failure does not touch a decoder that had read all it needs.
+ * failure does not touch a decoder that had read all it needs. A thread that did not stop in time is
+ * traced until its keeper has ended: before that, the next scan would find it in other hands.
  */
 void scan_settle(struct scan_job *scan)
 {
@@ -70,7 +71,7 @@ void scan_settle(struct scan_job *scan)
 
 	if (!decoding && !scan->result)
 		helper_hang_up(&scan->keeper);
-	if (!scan->keeper_done)
+	if (!scan->keeper_done || helper_runs(&scan->keeper))
 		return;
 	if (scan->result && !scan->own_failure && scan->job.reply)
 		answer_result(scan);

@@ -24,7 +24,7 @@ struct live_memory {
 	struct live_memory_files files; /* borrowed */
 	struct maps *maps;
 	struct memory *pages; /* reads what is present, through the target's mem */
-	bool exe_known;
+	bool exe_known, exe_by_name;
 	uint64_t exe_inode;
 	uint32_t exe_major, exe_minor;
 };
@@ -52,10 +52,26 @@ static struct error *read_pagemap(const struct live_memory *live, taddr page, si
 	return NULL;
 }
 
-static bool is_executable(const struct live_memory *live, const struct mapping *mapping)
+/* As the link to the executable names it. */
+static bool has_exe_name(const struct live_memory *live, const struct mapping *mapping)
+{
+	static const char mark[] = " (deleted)";
+	const char *exe = live->files.exe_name;
+	size_t size = strlen(mapping->name);
+
+	return mapping->kind == MAPPING_FILE && !strncmp(exe, mapping->name, size) &&
+	       !strcmp(exe + size, mapping->deleted ? mark : "");
+}
+
+static bool is_exe_file(const struct live_memory *live, const struct mapping *mapping)
 {
 	return live->exe_known && mapping->inode == live->exe_inode &&
 	       mapping->device_major == live->exe_major && mapping->device_minor == live->exe_minor;
+}
+
+static bool is_executable(const struct live_memory *live, const struct mapping *mapping)
+{
+	return live->exe_by_name ? has_exe_name(live, mapping) : is_exe_file(live, mapping);
 }
 
 /* What the file has there; a page's rest past the end of the file is zeros. */
@@ -162,10 +178,15 @@ static void live_free(struct memory *memory)
 
 static const struct memory_ops live_ops = { live_read, live_free };
 
-/* maps prints the device of the mount, which on some file systems is not the one of stat. */
+/*
+ * maps shows the file below, and its device, where a file system lies on another (overlayfs) or has
+ * a device for each of its parts (btrfs). The file that stat shows is not there then, and the
+ * executable is known by its name.
+ */
 static void know_executable(struct live_memory *live)
 {
 	struct stat st;
+	bool found = false;
 
 	if (live->files.exe < 0 || fstat(live->files.exe, &st) || !S_ISREG(st.st_mode))
 		return;
@@ -173,6 +194,9 @@ static void know_executable(struct live_memory *live)
 	live->exe_inode = st.st_ino;
 	live->exe_major = major(st.st_dev);
 	live->exe_minor = minor(st.st_dev);
+	for (uint32_t i = 0; !found && i < live->maps->count; i++)
+		found = is_exe_file(live, &live->maps->items[i]);
+	live->exe_by_name = !found && live->files.exe_name;
 }
 
 struct error *live_memory_open(const struct live_memory_files *files, struct memory **ret)
@@ -184,8 +208,9 @@ struct error *live_memory_open(const struct live_memory_files *files, struct mem
 		return &error_nomem;
 	memory_init(&live->memory, &live_ops);
 	live->files = *files;
-	know_executable(live);
 	err = maps_read(files->maps, &live->maps);
+	if (!err)
+		know_executable(live);
 	if (!err)
 		err = snapshot_memory_open(files->mem, &live->pages);
 	if (err) {

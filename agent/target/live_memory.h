@@ -12,7 +12,8 @@
 /* All borrowed for the life of the memory. */
 struct live_memory_files {
 	int mem, pagemap, maps;
-	int exe; /* -1: none */
+	int exe;              /* -1: none */
+	const char *exe_name; /* what the link to it says; NULL: not known */
 };
 
 /* The target must be stopped from here on: its maps are read once. */

@@ -122,7 +122,9 @@ def _():
         # A scan takes some hundredths of a second: the end falls before, into and after it.
         outcome = scan_and_end(program, (turn % 20) * 0.004, ("fork", "stop")[turn % 2])
         seen[outcome] = seen.get(outcome, 0) + 1
-        check(outcome[1] in ("", "process_exited", "no_such_process"), f"answer {outcome}")
+        # On a machine with too much to do, a thread may not come to its stop in time.
+        check(outcome[1] in ("", "process_exited", "no_such_process", "not_stoppable"),
+              f"answer {outcome}")
         eventually(lambda: not processes_of(program), "a snapshot is left")
     note(seen)
     check((410, "process_exited") in seen, f"no target ended during its scan: {seen}")

@@ -151,6 +151,34 @@ static void without_the_executable_its_absent_pages_are_faults(void **state)
 	memory_free(memory);
 }
 
+/* overlayfs and btrfs: maps has a file that no stat shows. */
+static void where_maps_has_another_device_the_name_tells_the_executable(void **state)
+{
+	struct live_memory_files elsewhere = files;
+	struct memory *memory = NULL;
+	struct stat exe;
+	uint8_t got[PAGE_BYTES], expected[PAGE_BYTES] = { 0 };
+	const char *const others[] = { "/srv/shop (deleted)", "/srv/shopping", "/srv/sho", "" };
+
+	(void)state;
+	assert_false(fstat(files.exe, &exe));
+	exe.st_dev += makedev(0, 7);
+	write_maps(&exe);
+	elsewhere.exe_name = "/srv/shop";
+	assert_success(live_memory_open(&elsewhere, &memory));
+	memcpy(expected, content + PAGE_BYTES, 100);
+	assert_success(memory_read_bulk(memory, BASE + 3 * PAGE_BYTES, got, PAGE_BYTES));
+	assert_memory_equal(got, expected, PAGE_BYTES);
+	assert_error(memory_read_bulk(memory, BASE + 5 * PAGE_BYTES, got, 1), ERROR_FAULT);
+	memory_free(memory);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		elsewhere.exe_name = others[i];
+		assert_success(live_memory_open(&elsewhere, &memory));
+		assert_error(memory_read_bulk(memory, BASE + 3 * PAGE_BYTES, got, 1), ERROR_FAULT);
+		memory_free(memory);
+	}
+}
+
 static void a_snapshot_is_read_through_its_descriptor(void **state)
 {
 	struct memory *memory = NULL;
@@ -194,6 +222,8 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(without_the_executable_its_absent_pages_are_faults,
 						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+		    where_maps_has_another_device_the_name_tells_the_executable, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_snapshot_is_read_through_its_descriptor, set_up,
 						tear_down),
 		cmocka_unit_test(our_own_memory_has_faults),
