@@ -69,12 +69,37 @@ static size_t package_size(const char *function)
 	return point ? (size_t)(point - function) : strlen(function);
 }
 
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* A character of a package in a symbol's name: points in its last element and some others stand
+ * there as %2e (cmd/internal/objabi/path.go, PathToPrefix). */
+static char next_char(const char **package, const char *end)
+{
+	const char *p = *package;
+
+	if (*p == '%' && end - p >= 3 && hex_digit(p[1]) >= 0 && hex_digit(p[2]) >= 0) {
+		*package = p + 3;
+		return (char)(hex_digit(p[1]) << 4 | hex_digit(p[2]));
+	}
+	*package = p + 1;
+	return *p;
+}
+
 static bool is_within(const char *package, size_t size, const char *module)
 {
-	size_t length = strlen(module);
+	const char *end = package + size;
 
-	return length && length <= size && !memcmp(package, module, length) &&
-	       (length == size || package[length] == '/');
+	if (!*module)
+		return false;
+	for (; *module; module++)
+		if (package == end || next_char(&package, end) != *module)
+			return false;
+	return package == end || *package == '/';
 }
 
 /* Paths of the standard library have no point in their first element; cmd/go/internal/search. */
