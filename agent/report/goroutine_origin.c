@@ -8,11 +8,15 @@
 #include "agent/goruntime/addr_map.h"
 #include "agent/goruntime/goroutine.h"
 #include "agent/goruntime/module.h"
+#include "agent/report/message.h"
 
-/* What is known of a pc. Names belong to the pclntab, the module to build. */
+enum { MAIN_GOROUTINE = 1 };
+
+/* What is known of a pc: the function that a call there is in, and the one that begins there. */
 struct place {
 	struct place *next;
-	const char *created_by, *entry, *module;
+	ProtobufCBinaryData created_by, entry;
+	const char *module; /* belongs to build */
 };
 
 struct origin_table {
@@ -43,6 +47,8 @@ void origin_table_free(struct origin_table *table)
 		return;
 	for (struct place *place = table->all; place; place = next) {
 		next = place->next;
+		free(place->created_by.data);
+		free(place->entry.data);
 		free(place);
 	}
 	addr_map_fini(&table->places);
@@ -63,12 +69,37 @@ static size_t package_size(const char *function)
 	return point ? (size_t)(point - function) : strlen(function);
 }
 
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* A character of a package in a symbol's name: points in its last element and some others stand
+ * there as %2e (cmd/internal/objabi/path.go, PathToPrefix). */
+static char next_char(const char **package, const char *end)
+{
+	const char *p = *package;
+
+	if (*p == '%' && end - p >= 3 && hex_digit(p[1]) >= 0 && hex_digit(p[2]) >= 0) {
+		*package = p + 3;
+		return (char)(hex_digit(p[1]) << 4 | hex_digit(p[2]));
+	}
+	*package = p + 1;
+	return *p;
+}
+
 static bool is_within(const char *package, size_t size, const char *module)
 {
-	size_t length = strlen(module);
+	const char *end = package + size;
 
-	return length && length <= size && !memcmp(package, module, length) &&
-	       (length == size || package[length] == '/');
+	if (!*module)
+		return false;
+	for (; *module; module++)
+		if (package == end || next_char(&package, end) != *module)
+			return false;
+	return package == end || *package == '/';
 }
 
 /* Paths of the standard library have no point in their first element; cmd/go/internal/search. */
@@ -86,8 +117,8 @@ const char *origin_module_of(const struct build_info *build, const char *functio
 
 	if (!build)
 		return NULL;
-	if (size == 4 && !memcmp(function, "main", 4))
-		return *build->module ? build->module : NULL;
+	if (size == strlen("main") && !memcmp(function, "main", size))
+		return *build->module ? build->module : *build->path ? build->path : NULL;
 	for (size_t i = 0; i <= build->dependency_count; i++) {
 		const char *module = i ? build->dependencies[i - 1] : build->module;
 
@@ -111,16 +142,17 @@ static struct error *look_up(struct origin_table *table, taddr pc, struct place 
 	if (module)
 		err = pclntab_find(module->pclntab, pc, &found, &func);
 	if (!err && found) {
-		place->entry = func.name;
 		place->module = origin_module_of(table->build, func.name);
-		err = pclntab_lines(module->pclntab, &func, pc, true, NULL, 0, lines, &count);
+		err = message_function(func.name, &place->entry);
 	}
+	if (!err && found)
+		err = pclntab_lines(module->pclntab, &func, pc, true, NULL, 0, lines, &count);
 	if (err && error_code(err) != ERROR_NOMEM) {
 		error_free(err);
 		return NULL;
 	}
 	if (!err && count)
-		place->created_by = lines[count - 1].function;
+		err = message_function(lines[count - 1].function, &place->created_by);
 	return err;
 }
 
@@ -145,8 +177,13 @@ static struct error *find_place(struct origin_table *table, taddr pc, const stru
 	return err;
 }
 
+static struct label_text text_of(ProtobufCBinaryData data)
+{
+	return (struct label_text){ .bytes = data.data, .size = data.len };
+}
+
 struct error *origin_of(struct origin_table *table, const struct goroutine *g,
-			enum origin_kind kind, const char **ret)
+			enum origin_kind kind, struct label_text *ret)
 {
 	const struct place *place;
 	struct error *err =
@@ -154,15 +191,19 @@ struct error *origin_of(struct origin_table *table, const struct goroutine *g,
 
 	if (err)
 		return err;
+	*ret = (struct label_text){ 0 };
 	switch (kind) {
 	case ORIGIN_CREATED_BY:
-		*ret = place->created_by;
+		if (g->id != MAIN_GOROUTINE)
+			*ret = text_of(place->created_by);
 		break;
 	case ORIGIN_ENTRY:
-		*ret = place->entry;
+		*ret = text_of(place->entry);
 		break;
 	case ORIGIN_MODULE:
-		*ret = place->module;
+		if (place->module)
+			*ret = (struct label_text){ (const uint8_t *)place->module,
+						    strlen(place->module) };
 		break;
 	}
 	return NULL;

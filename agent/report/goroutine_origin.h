@@ -5,6 +5,7 @@
 #ifndef AGENT_REPORT_GOROUTINE_ORIGIN_H
 #define AGENT_REPORT_GOROUTINE_ORIGIN_H
 
+#include "agent/goruntime/label.h"
 #include "proto/base/error.h"
 
 struct build_info;
@@ -21,9 +22,12 @@ must_check struct error *origin_table_new(const struct module_table *modules,
 void origin_table_free(struct origin_table *table);
 DEFINE_FREEP(origin_table, origin_table_free)
 
-/* *ret belongs to the table; NULL if it is not known. */
+/*
+ * As text that belongs to the table, functions as Go's tracebacks print them; with no bytes if it
+ * is not known. The main goroutine was created by nobody.
+ */
 must_check struct error *origin_of(struct origin_table *table, const struct goroutine *g,
-				   enum origin_kind kind, const char **ret);
+				   enum origin_kind kind, struct label_text *ret);
 
 /*
  * The module of a function: the longest module path that its package begins with, "std" for the

@@ -56,7 +56,6 @@ static struct error *value_of(const struct decoded *d, struct label_text key, bo
 	const struct goroutine *g = goroutine_table_at(d->goroutines, i);
 	const struct label_set *set = label_table_of(d->labels, i);
 	const struct label_text *value;
-	const char *text = NULL;
 	struct error *err;
 
 	*found = false;
@@ -67,12 +66,9 @@ static struct error *value_of(const struct decoded *d, struct label_text key, bo
 			*ret = *value;
 		return NULL;
 	}
-	err = origin_of(d->origins, g, kind, &text);
-	if (err || !text)
-		return err;
-	*found = true;
-	*ret = (struct label_text){ (const uint8_t *)text, strlen(text) };
-	return NULL;
+	err = origin_of(d->origins, g, kind, ret);
+	*found = !err && ret->size;
+	return err;
 }
 
 static int by_value(const void *a, const void *b)

@@ -209,8 +209,8 @@ def check_holders(version, experiment):
 # ---- labels ----
 
 
-def check_values(version, experiment):
-    program = build_fixture("tenants", version, experiment)
+def check_values(version, experiment, flags=()):
+    program = build_fixture("tenants", version, experiment, flags)
     with Fixture([program, "values"]) as target:
         scan = scan_labels(target, want_goroutines=True)
         expected = [{bytes.fromhex(key): bytes.fromhex(value) for key, value in labels.items()}
@@ -303,6 +303,8 @@ if __name__ == "__main__":
     each("tenants hold what they hold", check_tenants, RUNTIMES)
     each("memory is found with who holds it", check_holders, RUNTIMES)
     each("labels are read as they were set", check_values, RUNTIMES)
+    each("labels of a program that lies anywhere", check_values, [("1.15", ""), ("1.27", "")],
+         ("-buildmode=pie",))
     newest_of_forms = [("1.15",), ("1.23",), ("1.27",)]
     each("selections and groups are sums of sets", check_selections, newest_of_forms)
     each("goroutines are grouped by where they come from", check_origins, newest_of_forms)

@@ -41,6 +41,8 @@ static size_t make_inline(uint8_t *out, const char *version_text, const char *mo
 
 static void assert_sample(const struct build_info *info)
 {
+	assert_int_equal(info->dependency_count, 1);
+	assert_string_equal(info->dependencies[0], "example.com/other");
 	assert_string_equal(info->version, version);
 	assert_string_equal(info->path, "example.com/shop/cmd/till");
 	assert_string_equal(info->module, "example.com/shop");
