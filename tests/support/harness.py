@@ -148,9 +148,10 @@ class Daemon:
         self.arguments = [
             program("goheapd"), "--listen", f"127.0.0.1:{self.port}", "--socket", self.socket,
             "--run-dir", self.run_dir, "--cache-dir", self.cache_dir,
-            "--state-dir", self.state_dir, *arguments]
+            "--state-dir", self.state_dir]
         self.arguments += (["--agent-socket", agent_socket] if agent_socket
                            else ["--agent", program("goheap-agent")])
+        self.arguments += arguments  # last: a test may name an agent of its own
         self.process = None
         self.start()
 
