@@ -421,7 +421,8 @@ def _():
             time.sleep(random.random() * 0.05)
             client.close()
             check_let_go(agent, program, target)
-        check_scanned(agent.scan(target.pid))
+        # The last of them may have been read only now, and be on its way out.
+        eventually(lambda: "scan" in agent.scan(target.pid), "the target stays busy")
 
 
 @suite.test("an agent that is told to end lets everything go first")
