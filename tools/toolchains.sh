@@ -79,20 +79,20 @@ install_version()
 {
 	mkdir -p "$dir/usr/lib" "$dir/usr/share"
 	rm -rf "$dir/usr/lib/go-$1" "$dir/usr/share/go-$1"
-	mv "$work/root/usr/share/go-$1" "$dir/usr/share/"
-	mv "$work/root/usr/lib/go-$1" "$dir/usr/lib/"
+	mv "$work/unpacked/usr/share/go-$1" "$dir/usr/share/"
+	mv "$work/unpacked/usr/lib/go-$1" "$dir/usr/lib/"
 }
 
 fetch_version()
 {
 	version=$1 suite=$2
-	rm -rf "$work/debs" "$work/root"
-	mkdir -p "$work/debs" "$work/root"
+	rm -rf "$work/debs" "$work/unpacked"
+	mkdir -p "$work/debs" "$work/unpacked"
 	(cd "$work/debs" &&
 		private_apt download "golang-$version-go/$suite" "golang-$version-src/$suite") ||
 		fail "cannot download golang-$version-go and golang-$version-src from $suite"
 	for deb in "$work"/debs/*.deb; do
-		dpkg-deb -x "$deb" "$work/root" || fail "cannot unpack ${deb##*/}"
+		dpkg-deb -x "$deb" "$work/unpacked" || fail "cannot unpack ${deb##*/}"
 	done
 	install_version "$version"
 	"$dir/usr/lib/go-$version/bin/go" version ||
