@@ -42,6 +42,8 @@ static void answer_result(struct scan_job *scan)
 		answer->scan->scan->pause_us = scan->pause_us;
 		answer->scan->scan->mode = scan->mode;
 		answer->scan->scan->total_us = supervisor_now_us() - scan->begun_us;
+		answer->scan->scan->has_prepare_us = true;
+		answer->scan->scan->prepare_us = scan->prepare_us;
 	}
 	job_answer(&scan->job, answer);
 }

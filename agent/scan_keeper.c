@@ -49,6 +49,7 @@ static struct error *hear_stopping(struct scan_job *scan, const Goheapd__KeeperS
 	if (scan->stopping || !scan->scan)
 		return error_new(ERROR_FORMAT, "a stop that was not asked for");
 	scan->stopping = true;
+	scan->prepare_us = supervisor_now_us() - scan->begun_us;
 	scan->mode = stopping->mode;
 	if (!stopping->injection)
 		return NULL;

@@ -21,6 +21,7 @@ struct scan_job {
 	pid_t pid;
 	uint64_t start_ticks;
 	uint64_t begun_us;
+	uint64_t prepare_us; /* from then until the target was to be stopped */
 	unsigned keepers; /* started so far */
 
 	/* Of the keeper. */

@@ -183,6 +183,10 @@ static void add_scan(struct json_fields *fields, const struct scan_view *view)
 	json_add_bool(&object, "cached", view->cached);
 	json_add_seconds(&object, "pause_seconds", scan->pause_us);
 	json_add_seconds(&object, "total_seconds", scan->total_us);
+	if (scan->has_prepare_us)
+		json_add_seconds(&object, "prepare_seconds", scan->prepare_us);
+	else
+		json_add_null(&object, "prepare_seconds");
 	json_add_u64(&object, "bytes_read", scan->bytes_read);
 	json_add_u64(&object, "peak_memory_bytes", scan->peak_memory_bytes);
 	if (scan->gc_phase)

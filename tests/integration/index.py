@@ -25,6 +25,8 @@ def scan(daemon, target, uses_index):
     found = daemon.scan(target.pid)
     check_equal(found["scan"]["index_used"], uses_index, "served from the index")
     check_equal(found["scan"]["detail"]["layouts"], "dwarf", "layouts")
+    prepared, total = found["scan"]["prepare_seconds"], found["scan"]["total_seconds"]
+    check(0 < prepared < total, f"{prepared} s of {total} s went by before the stop")
     return found["heap"]["live_objects"]
 
 

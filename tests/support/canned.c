@@ -269,6 +269,8 @@ static Goheapd__ScanInfo *scan_info(void)
 	info.depth = GOHEAPD__DEPTH__DEPTH_FULL;
 	info.pause_us = 11300;
 	info.total_us = 910000;
+	info.has_prepare_us = true;
+	info.prepare_us = 18000;
 	info.bytes_read = 123456789;
 	info.peak_memory_bytes = 225000000;
 	info.gc_phase = "mark";
