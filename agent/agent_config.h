@@ -1,23 +1,35 @@
 /*
- * The agent's part of the configuration file: the floor below which it does not go, whoever asks.
- * Other keys in the file are the daemon's, which checks them all.
+ * The agent's part of the configuration file: the floor below which it does not go, whoever asks,
+ * and what the operator vouches for. The rest of the file is the daemon's.
  */
 #ifndef AGENT_AGENT_CONFIG_H
 #define AGENT_AGENT_CONFIG_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "proto/base/error.h"
+
+/* Patterns as fnmatch takes them. */
+struct config_patterns {
+	char **items;
+	size_t count;
+};
 
 struct agent_config {
 	uint64_t min_stop_interval_ms; /* between two stops of one target */
 	unsigned max_scans;            /* at once */
 	uint64_t max_scan_memory;      /* bytes of one decoder; 0: no limit */
+	char *user;                    /* the daemon's; NULL: not set */
+	/* Whose seccomp filters let clone and wait4 pass. */
+	struct config_patterns clone_allowed_cgroups, clone_allowed_units;
 };
 
+/* The defaults. Give it back with agent_config_fini. */
 void agent_config_init(struct agent_config *config);
+void agent_config_fini(struct agent_config *config);
 
-/* Overwrites what the file sets. ERROR_BAD_REQUEST with file and line for what does not parse. */
+/* Overwrites what the file sets. ERROR_FORMAT with file and line for what does not parse. */
 must_check struct error *agent_config_read(struct agent_config *config, const char *path);
 
 #endif

@@ -94,10 +94,19 @@ static struct error *listen_in_run_dir(struct agent *agent, const char *run_dir)
 	return listener_listen(&agent->listener, path);
 }
 
+/* Who else may connect: whom the daemon becomes by the same file, where somebody has to connect. */
+static const char *daemon_user(const struct agent *agent, const struct options *options)
+{
+	if (options->user || options->socket_fd >= 0)
+		return options->user;
+	return agent->supervisor.config.user;
+}
+
 static struct error *be_reachable(struct agent *agent, const struct options *options)
 {
 	int from_systemd = sd_listen_fds(1);
-	struct error *err = listener_init(&agent->listener, &agent->supervisor, options->user);
+	struct error *err =
+	    listener_init(&agent->listener, &agent->supervisor, daemon_user(agent, options));
 
 	if (err)
 		return err;
@@ -164,8 +173,10 @@ static struct error *agent_run(const struct options *options)
 
 	if (!err)
 		err = event_loop_init(&agent.loop);
-	if (err)
+	if (err) {
+		agent_config_fini(&config);
 		return err;
+	}
 	err = supervisor_init(&agent.supervisor, &agent.loop, &config,
 			      options->cache_dir ? options->cache_dir : DEFAULT_CACHE_DIR);
 	if (!err)
@@ -176,6 +187,7 @@ static struct error *agent_run(const struct options *options)
 	event_remove(&agent.loop, &agent.signals);
 	closep(&agent.signal_fd);
 	event_loop_fini(&agent.loop);
+	agent_config_fini(&config);
 	return err;
 }
 

@@ -129,7 +129,7 @@ void options_print_help(void)
 	    "  --listen PATH            make this Unix socket and serve whoever may connect to it\n"
 	    "  --socket-fd N            serve the connected socket N and end with it\n"
 	    "  --user NAME              besides root and the agent's own user, accept this one\n"
-	    "                           (default: goheapd, if there is such a user)\n"
+	    "                           (default: FILE's, else goheapd, if there is such a user)\n"
 	    "\n"
 	    "What it does:\n"
 	    "  --config FILE            min_stop_interval, max_scans and max_scan_memory\n"

@@ -17,7 +17,7 @@ struct session;
 
 struct supervisor {
 	struct event_loop *loop;
-	struct agent_config config;
+	struct agent_config config; /* its texts are borrowed */
 	struct procfs procfs;
 	struct floor floor;
 	struct index_store indexes;
@@ -27,7 +27,7 @@ struct supervisor {
 	bool stopping;
 };
 
-/* Without a usable cache_dir, or with NULL, no index is kept. */
+/* Without a usable cache_dir, or with NULL, no index is kept. config's texts must outlive it. */
 must_check struct error *supervisor_init(struct supervisor *supervisor, struct event_loop *loop,
 					 const struct agent_config *config, const char *cache_dir);
 /* When every job is gone. */

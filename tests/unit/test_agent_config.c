@@ -35,6 +35,10 @@ static void an_empty_file_leaves_the_defaults(void **state)
 	assert_int_equal(config.min_stop_interval_ms, 1000);
 	assert_int_equal(config.max_scans, 4);
 	assert_int_equal(config.max_scan_memory, 0);
+	assert_null(config.user);
+	assert_int_equal(config.clone_allowed_cgroups.count, 0);
+	assert_int_equal(config.clone_allowed_units.count, 0);
+	agent_config_fini(&config);
 }
 
 static void every_key_is_taken(void **state)
@@ -43,11 +47,20 @@ static void every_key_is_taken(void **state)
 
 	(void)state;
 	assert_success(read_text("min_stop_interval = 0.25\nmax_scans = 9\n"
-				 "max_scan_memory = 5000000000\n",
+				 "max_scan_memory = 5000000000\nuser = \"somebody\"\n"
+				 "clone_allowed_cgroups = {\"/docker/*\", \"/kubepods*\"}\n"
+				 "clone_allowed_units = {\"shop.service\"}\n",
 				 &config));
 	assert_int_equal(config.min_stop_interval_ms, 250);
 	assert_int_equal(config.max_scans, 9);
 	assert_int_equal(config.max_scan_memory, 5000000000);
+	assert_string_equal(config.user, "somebody");
+	assert_int_equal(config.clone_allowed_cgroups.count, 2);
+	assert_string_equal(config.clone_allowed_cgroups.items[0], "/docker/*");
+	assert_string_equal(config.clone_allowed_cgroups.items[1], "/kubepods*");
+	assert_int_equal(config.clone_allowed_units.count, 1);
+	assert_string_equal(config.clone_allowed_units.items[0], "shop.service");
+	agent_config_fini(&config);
 }
 
 static void keys_of_the_daemon_are_passed_over(void **state)
@@ -55,28 +68,49 @@ static void keys_of_the_daemon_are_passed_over(void **state)
 	struct agent_config config;
 
 	(void)state;
-	assert_success(read_text("user = \"somebody\"\nmax_scans = 2\n", &config));
+	assert_success(read_text("metric_labels = {\"tenant\"}\nmax_scans = 2\n", &config));
 	assert_int_equal(config.max_scans, 2);
+	agent_config_fini(&config);
 }
 
 static void values_out_of_range_are_refused_with_their_line(void **state)
 {
 	static const char *const texts[] = {
-		"\nmin_stop_interval = -1\n", "\nmax_scans = 0\n",    "\nmax_scans = 65\n",
-		"\nmax_scan_memory = -1\n",   "\nmax_scans = many\n", "\nmax_scans\n",
+		"\nmin_stop_interval = -1\n",       "\nmax_scans = 0\n",    "\nmax_scans = 65\n",
+		"\nmax_scan_memory = -1\n",         "\nmax_scans = many\n", "\nmax_scan = 3\n",
+		"\nclone_allowed_units = {\"\"}\n", "\nmax_scans\n",
 	};
+	const size_t count = sizeof(texts) / sizeof(texts[0]);
 	struct agent_config config;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+	for (size_t i = 0; i < count; i++) {
 		struct error *err = read_text(texts[i], &config);
 
 		print_message("# %s\n", err ? error_message(err) : "no error");
 		assert_non_null(err);
-		assert_int_equal(error_code(err), ERROR_BAD_REQUEST);
-		assert_non_null(strstr(error_message(err), i < 5 ? ":2: " : ":3: "));
+		assert_int_equal(error_code(err), ERROR_FORMAT);
+		assert_non_null(strstr(error_message(err), i + 1 < count ? ":2: " : ":3: "));
 		error_free(err);
 	}
+}
+
+static void lists_of_patterns_have_an_end(void **state)
+{
+	char *text scoped(freep) = NULL;
+	size_t size;
+	FILE *file = open_memstream(&text, &size);
+	struct agent_config config;
+
+	(void)state;
+	fputs("clone_allowed_cgroups = {", file);
+	for (int i = 0; i < 65; i++)
+		fprintf(file, "%s\"/a/%d\"", i ? ", " : "", i);
+	fputs("}\n", file);
+	fclose(file);
+	assert_error(read_text(text, &config), ERROR_FORMAT);
+	assert_int_equal(config.clone_allowed_cgroups.count, 0);
+	agent_config_fini(&config);
 }
 
 static void a_missing_file_is_an_error(void **state)
@@ -86,6 +120,7 @@ static void a_missing_file_is_an_error(void **state)
 	(void)state;
 	agent_config_init(&config);
 	assert_error(agent_config_read(&config, "/nonexistent/goheapd.conf"), ERROR_SYSTEM);
+	agent_config_fini(&config);
 }
 
 /* ---- options ---- */
@@ -145,6 +180,7 @@ int main(void)
 		cmocka_unit_test(every_key_is_taken),
 		cmocka_unit_test(keys_of_the_daemon_are_passed_over),
 		cmocka_unit_test(values_out_of_range_are_refused_with_their_line),
+		cmocka_unit_test(lists_of_patterns_have_an_end),
 		cmocka_unit_test(a_missing_file_is_an_error),
 		cmocka_unit_test(options_are_taken),
 		cmocka_unit_test(wrong_options_are_refused),
