@@ -31,8 +31,10 @@ static struct error *collect(const struct process *process, const Goheapd__Keepe
 
 struct error *keeper_collect(struct keeper *keeper, const Goheapd__KeeperCollect *order)
 {
+	const struct keeper_target target = { order->pid, order->start_ticks,
+					      order->clone_allowed };
 	struct process *process scoped(process_freep) = NULL;
-	struct error *err = keeper_find(keeper, order->pid, order->start_ticks, &process);
+	struct error *err = keeper_find(keeper, &target, &process);
 
 	if (!err)
 		err = collect(process, order);

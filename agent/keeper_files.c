@@ -14,21 +14,26 @@ static const char *const file_names[TARGET_FILE_COUNT] = {
 	[TARGET_FILE_AUXV] = "auxv",       [TARGET_FILE_MEM] = "mem",
 };
 
-struct error *keeper_find(struct keeper *keeper, uint32_t pid, uint64_t start_ticks,
+struct error *keeper_find(struct keeper *keeper, const struct keeper_target *target,
 			  struct process **ret)
 {
+	const Goheapd__CloneAllowed *allowed = target->clone_allowed;
 	struct process *process scoped(process_freep) = NULL;
+	uint32_t pid = target->pid;
 	struct error *err = facts_read(&keeper->procfs, (pid_t)pid, &process);
 
 	if (err)
 		return err;
-	if (process->start_ticks != start_ticks)
+	if (process->start_ticks != target->start_ticks)
 		return error_new(ERROR_PROCESS_CHANGED,
 				 "process %u is another one than was meant: it began later", pid);
 	if (facts_is_snapshot(process))
 		return error_new(ERROR_NO_PROCESS, "process %u is a snapshot", pid);
 	if (process->kernel_thread)
 		return error_new(ERROR_NOT_GO, "process %u is a kernel thread", pid);
+	process->filters_vouched =
+	    cgroup_matches(&process->cgroup, allowed->cgroups, allowed->n_cgroups, allowed->units,
+			   allowed->n_units);
 	*ret = take(process);
 	return NULL;
 }

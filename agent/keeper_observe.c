@@ -2,12 +2,15 @@
 
 #include "agent/target/fork_safety.h"
 #include "agent/target/process.h"
+#include "agent/target/tracee.h"
 
 /* Hands over what is needed, and is there until the decoder has what it wants. */
 struct error *keeper_observe(struct keeper *keeper, const Goheapd__KeeperObserve *order)
 {
 	struct process *process scoped(process_freep) = NULL;
-	const struct fork_safety_policy policy = { 0 };
+	const struct keeper_target target = { order->pid, order->start_ticks,
+					      order->clone_allowed };
+	struct fork_safety_policy policy = { 0 };
 	struct fork_safety safety;
 	struct keeper_forecast forecast;
 	struct keeper_watch watch = { .keeper = keeper,
@@ -17,10 +20,12 @@ struct error *keeper_observe(struct keeper *keeper, const Goheapd__KeeperObserve
 				      .deadline_ns = UINT64_MAX };
 	struct frame frame;
 	enum keeper_wake wake;
-	struct error *err = keeper_find(keeper, order->pid, order->start_ticks, &process);
+	struct error *err = keeper_find(keeper, &target, &process);
 
-	if (!err)
-		err = fork_safety_judge(process, &policy, &safety);
+	if (err)
+		return err;
+	policy.can_suspend_filters = process->seccomp_filter && tracee_can_suspend_filters();
+	err = fork_safety_judge(process, &policy, &safety);
 	if (err)
 		return err;
 	forecast = (struct keeper_forecast){

@@ -41,11 +41,18 @@ must_check struct error *keeper_collect(struct keeper *keeper, const Goheapd__Ke
 must_check struct error *keeper_tell_agent(struct keeper *keeper, const Goheapd__KeeperEvent *event,
 					   const int *fds, unsigned fd_count);
 
+/* What an order says of its process: which it is, and whose filters somebody vouches for. */
+struct keeper_target {
+	uint32_t pid;
+	uint64_t start_ticks;
+	const Goheapd__CloneAllowed *clone_allowed;
+};
+
 /*
  * Reads the process and checks that it is the one that was meant and may be looked at. The caller
  * frees *ret.
  */
-must_check struct error *keeper_find(struct keeper *keeper, uint32_t pid, uint64_t start_ticks,
+must_check struct error *keeper_find(struct keeper *keeper, const struct keeper_target *target,
 				     struct process **ret);
 
 /* How a scan would go, and why; reason may be empty. */

@@ -78,13 +78,14 @@ static bool goes_on(const struct scan *scan, const struct error *err)
 static struct error *open_target(struct scan *scan)
 {
 	const Goheapd__KeeperScan *order = scan->order;
-	const struct fork_safety_policy policy = {
+	const struct keeper_target target = { order->pid, order->start_ticks,
+					      order->clone_allowed };
+	struct fork_safety_policy policy = {
 		.max_pause_us = order->max_pause_us,
 		.census = order->depth == GOHEAPD__DEPTH__DEPTH_CENSUS,
 	};
 	struct keeper_forecast forecast;
-	struct error *err =
-	    keeper_find(scan->keeper, order->pid, order->start_ticks, &scan->process);
+	struct error *err = keeper_find(scan->keeper, &target, &scan->process);
 
 	if (!err)
 		err = process_open_pidfd(scan->process->pid, &scan->pidfd);
@@ -94,8 +95,10 @@ static struct error *open_target(struct scan *scan)
 		error_free(err);
 		return process_denied(scan->process);
 	}
-	if (!err)
-		err = fork_safety_judge(scan->process, &policy, &scan->safety);
+	if (err)
+		return err;
+	policy.can_suspend_filters = scan->process->seccomp_filter && tracee_can_suspend_filters();
+	err = fork_safety_judge(scan->process, &policy, &scan->safety);
 	if (err)
 		return err;
 	scan->watch.target_pidfd = scan->pidfd;
@@ -190,6 +193,9 @@ static struct error *choose_mode(struct scan *scan)
 {
 	const char *reason = scan->injector ? scan->safety.reason : scan->no_injector;
 
+	if (!scan->safety.stoppable)
+		return error_new(ERROR_NOT_STOPPABLE, "process %d cannot be stopped: %s",
+				 (int)scan->process->pid, scan->safety.reason);
 	switch (scan->order->mode) {
 	case GOHEAPD__MODE__MODE_FORK:
 		if (!scan->injector || !scan->safety.safe)

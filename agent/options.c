@@ -132,7 +132,7 @@ void options_print_help(void)
 	    "                           (default: FILE's, else goheapd, if there is such a user)\n"
 	    "\n"
 	    "What it does:\n"
-	    "  --config FILE            min_stop_interval, max_scans and max_scan_memory\n"
+	    "  --config FILE            how often and how much at once, and whose filters allow it\n"
 	    "                           (default: goheapd's, see goheapd.conf(5))\n"
 	    "  --max-scan-memory BYTES  memory of one scan's decoder; goes before FILE; 0: no "
 	    "limit\n"

@@ -64,8 +64,8 @@ static void answer_failure(struct scan_job *scan)
 
 /*
  * Answers as soon as the target is as it was and the decoder has said its last word; a keeper's
- * failure does not touch a decoder that had read all it needs. A thread that did not stop in time is
- * traced until its keeper has ended: before that, the next scan would find it in other hands.
+ * failure does not touch a decoder that had read all it needs. A thread that did not stop in time
+ * is traced until its keeper has ended: before that, the next scan would find it in other hands.
  */
 void scan_settle(struct scan_job *scan)
 {
@@ -152,6 +152,18 @@ static struct error *start_helpers(struct scan_job *scan, uint64_t memory_limit)
 	return err;
 }
 
+Goheapd__CloneAllowed scan_clone_allowed(const struct scan_job *scan)
+{
+	const struct agent_config *config = &scan->job.supervisor->config;
+	Goheapd__CloneAllowed allowed = GOHEAPD__CLONE_ALLOWED__INIT;
+
+	allowed.n_cgroups = config->clone_allowed_cgroups.count;
+	allowed.cgroups = config->clone_allowed_cgroups.items;
+	allowed.n_units = config->clone_allowed_units.count;
+	allowed.units = config->clone_allowed_units.items;
+	return allowed;
+}
+
 static struct error *send_scan(struct scan_job *scan, uint64_t memory_limit)
 {
 	const Goheapd__Scan *request = scan->scan;
@@ -159,6 +171,7 @@ static struct error *send_scan(struct scan_job *scan, uint64_t memory_limit)
 	Goheapd__DecodeScan decode = GOHEAPD__DECODE_SCAN__INIT;
 	Goheapd__KeeperOrder keeper_order = GOHEAPD__KEEPER_ORDER__INIT;
 	Goheapd__KeeperScan keep = GOHEAPD__KEEPER_SCAN__INIT;
+	Goheapd__CloneAllowed allowed = scan_clone_allowed(scan);
 	int cpus = get_nprocs();
 	struct error *err;
 
@@ -186,6 +199,7 @@ static struct error *send_scan(struct scan_job *scan, uint64_t memory_limit)
 	keep.mode = request->mode;
 	keep.max_pause_us = request->max_pause_us;
 	keep.depth = request->depth;
+	keep.clone_allowed = &allowed;
 	keeper_order.body_case = GOHEAPD__KEEPER_ORDER__BODY_SCAN;
 	keeper_order.scan = &keep;
 	return helper_send(&scan->keeper, &keeper_order.base, NULL, 0);
@@ -197,6 +211,7 @@ static struct error *send_overview(struct scan_job *scan, const Goheapd__Overvie
 	Goheapd__DecodeOverview decode = GOHEAPD__DECODE_OVERVIEW__INIT;
 	Goheapd__KeeperOrder keeper_order = GOHEAPD__KEEPER_ORDER__INIT;
 	Goheapd__KeeperObserve observe = GOHEAPD__KEEPER_OBSERVE__INIT;
+	Goheapd__CloneAllowed allowed = scan_clone_allowed(scan);
 	struct error *err;
 
 	decoder_order.body_case = GOHEAPD__DECODER_ORDER__BODY_OVERVIEW;
@@ -206,6 +221,7 @@ static struct error *send_overview(struct scan_job *scan, const Goheapd__Overvie
 		return err;
 	observe.pid = request->pid;
 	observe.start_ticks = request->start_ticks;
+	observe.clone_allowed = &allowed;
 	keeper_order.body_case = GOHEAPD__KEEPER_ORDER__BODY_OBSERVE;
 	keeper_order.observe = &observe;
 	return helper_send(&scan->keeper, &keeper_order.base, NULL, 0);

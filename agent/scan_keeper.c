@@ -155,6 +155,7 @@ static struct error *start_collector(struct scan_job *scan)
 {
 	Goheapd__KeeperOrder order = GOHEAPD__KEEPER_ORDER__INIT;
 	Goheapd__KeeperCollect collect = GOHEAPD__KEEPER_COLLECT__INIT;
+	Goheapd__CloneAllowed allowed = scan_clone_allowed(scan);
 	struct error *err =
 	    helper_start(&scan->keeper, &scan_keeper_kind, scan->job.supervisor->loop, -1, 0);
 
@@ -168,6 +169,7 @@ static struct error *start_collector(struct scan_job *scan)
 	collect.has_snapshot_pid = scan->job.snapshot != 0;
 	collect.snapshot_pid = (uint32_t)scan->job.snapshot;
 	collect.injection = scan->injection;
+	collect.clone_allowed = &allowed;
 	order.body_case = GOHEAPD__KEEPER_ORDER__BODY_COLLECT;
 	order.collect = &collect;
 	return helper_send(&scan->keeper, &order.base, NULL, 0);

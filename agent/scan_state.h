@@ -22,7 +22,7 @@ struct scan_job {
 	uint64_t start_ticks;
 	uint64_t begun_us;
 	uint64_t prepare_us; /* from then until the target was to be stopped */
-	unsigned keepers; /* started so far */
+	unsigned keepers;    /* started so far */
 
 	/* Of the keeper. */
 	Goheapd__FileKey executable;
@@ -46,6 +46,9 @@ struct scan_job {
 	((struct scan_job *)((char *)(pointer)-offsetof(struct scan_job, member)))
 
 extern const struct helper_kind scan_keeper_kind, scan_decoder_kind;
+
+/* What a keeper's order says of seccomp filters; borrows from the configuration. */
+Goheapd__CloneAllowed scan_clone_allowed(const struct scan_job *scan);
 
 /* Lets everything go at once. Consumes err; the first reason counts. */
 void scan_give_up(struct scan_job *scan, struct error *err);

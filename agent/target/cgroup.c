@@ -1,126 +1,15 @@
 #include "agent/target/cgroup.h"
 
-#include <ctype.h>
+#include <fnmatch.h>
 #include <string.h>
 
+#include "agent/target/cgroup_files.h"
 #include "agent/target/procfs.h"
 
 enum {
-	FILE_LIMIT = 64 << 10,
-	PATH_LIMIT = 4096,
 	DEPTH_LIMIT = 64,       /* groups inside groups */
 	CONTAINER_ID_SIZE = 64, /* hex digits, as Docker, containerd and CRI-O name groups */
 };
-
-/* Version 1 writes "no limit" as the largest multiple of a page below 2^63. */
-static const uint64_t unlimited_v1 = UINT64_C(0x7fffffff00000000);
-
-/* One line of /proc/PID/cgroup: hierarchy:controllers:path. */
-struct membership {
-	const char *controllers;
-	size_t controllers_size;
-	const char *path;
-	size_t path_size;
-};
-
-static bool next_membership(const char **line, struct membership *ret)
-{
-	const char *colon, *second, *end;
-
-	for (;; *line = end + 1) {
-		if (!**line)
-			return false;
-		end = strchrnul(*line, '\n');
-		colon = memchr(*line, ':', (size_t)(end - *line));
-		second = colon ? memchr(colon + 1, ':', (size_t)(end - colon - 1)) : NULL;
-		if (second || !*end)
-			break;
-	}
-	if (!second)
-		return false;
-	*ret = (struct membership){ colon + 1, (size_t)(second - colon - 1), second + 1,
-				    (size_t)(end - second - 1) };
-	*line = *end ? end + 1 : end;
-	return true;
-}
-
-/* Whether name is one of the controllers, which commas part. */
-static bool has_controller(const struct membership *membership, const char *name)
-{
-	const char *p = membership->controllers, *end = p + membership->controllers_size;
-	size_t size = strlen(name);
-
-	while (p < end) {
-		const char *comma = memchr(p, ',', (size_t)(end - p));
-		const char *stop = comma ? comma : end;
-
-		if ((size_t)(stop - p) == size && !memcmp(p, name, size))
-			return true;
-		p = comma ? comma + 1 : end;
-	}
-	return false;
-}
-
-/* The group of a version 1 controller; where no such line is, that of version 2. */
-static bool find_membership(const struct procfs_text *text, const char *controller,
-			    struct membership *ret, unsigned *ret_version)
-{
-	const char *line = text->data;
-	struct membership m;
-	bool found = false;
-
-	while (next_membership(&line, &m)) {
-		if (has_controller(&m, controller)) {
-			*ret = m;
-			*ret_version = 1;
-			return true;
-		}
-		if (!m.controllers_size) {
-			*ret = m;
-			*ret_version = 2;
-			found = true;
-		}
-	}
-	return found;
-}
-
-/*
- * The file of one group. From inside a container the path can lead out of what is mounted
- * ("/../.."): there is no file then, and a path with ".." is not followed.
- */
-static bool read_group_file(const struct procfs *procfs, unsigned version, const char *controller,
-			    const char *group, const char *name, struct procfs_text *ret)
-{
-	struct error *err;
-
-	if (strstr(group, "/.."))
-		return false;
-	if (version == 1)
-		err = procfs_read(ret, FILE_LIMIT, "%s/%s%s/%s", procfs->cgroup, controller, group,
-				  name);
-	else
-		err = procfs_read(ret, FILE_LIMIT, "%s%s/%s", procfs->cgroup, group, name);
-	error_free(err);
-	return !err;
-}
-
-static uint64_t group_number(const struct procfs *procfs, unsigned version, const char *controller,
-			     const char *group, const char *name)
-{
-	struct procfs_text text;
-	uint64_t value = CGROUP_NONE;
-	const char *pos;
-
-	if (!read_group_file(procfs, version, controller, group, name, &text))
-		return CGROUP_NONE;
-	pos = text.data;
-	if (!procfs_number(&pos, 10, &value)) /* "max" */
-		value = CGROUP_NONE;
-	procfs_text_fini(&text);
-	if (version == 1 && value >= unlimited_v1)
-		value = CGROUP_NONE;
-	return value;
-}
 
 static uint64_t stat_field(const struct procfs_text *text, const char *key)
 {
@@ -130,62 +19,92 @@ static uint64_t stat_field(const struct procfs_text *text, const char *key)
 	return pos && procfs_number(&pos, 10, &value) ? value : CGROUP_NONE;
 }
 
-/* Cuts the last part off; false if the root was reached. */
-static bool to_parent(char *group)
-{
-	char *slash = strrchr(group, '/');
+/* ---- memory: the way to the root ---- */
 
-	if (!slash || !*group)
-		return false;
-	*slash = '\0';
-	return true;
+/*
+ * What a group may use, and what counts as used. Above memory.high the kernel makes whoever
+ * allocates wait, which is no less harm to a target than the end of its room.
+ */
+static const struct limit {
+	unsigned version;
+	bool hard;
+	const char *max, *used;
+} limits[] = {
+	{ 1, true, "memory.limit_in_bytes", "memory.usage_in_bytes" },
+	{ 1, false, "memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes" },
+	{ 2, true, "memory.max", "memory.current" },
+	{ 2, false, "memory.high", "memory.current" },
+};
+
+/* Page cache that the kernel gives up first. */
+static uint64_t reclaimable(const struct cgroup_place *place)
+{
+	uint64_t bytes = cgroup_place_field(
+	    place, "memory.stat", place->version == 1 ? "total_inactive_file" : "inactive_file");
+
+	return bytes == CGROUP_NONE ? 0 : bytes;
 }
 
-/* Limit and headroom of one group on the way to the root; what counts is the tightest. */
-static void meet_memory_limit(const struct procfs *procfs, unsigned version, const char *group,
-			      struct cgroup *cgroup)
+/* Limit and headroom of one group on the way; what counts is the tightest. */
+static void meet_limit(const struct cgroup_place *place, const struct limit *limit, unsigned above,
+		       struct cgroup *cgroup)
 {
-	bool v1 = version == 1;
-	uint64_t limit, used, inactive = CGROUP_NONE, room;
-	struct procfs_text text;
+	uint64_t max = cgroup_place_number(place, limit->max), used, cache, room;
 
-	limit = group_number(procfs, version, "memory", group,
-			     v1 ? "memory.limit_in_bytes" : "memory.max");
-	if (limit == CGROUP_NONE)
+	if (max == CGROUP_NONE)
 		return;
-	used = group_number(procfs, version, "memory", group,
-			    v1 ? "memory.usage_in_bytes" : "memory.current");
-	if (read_group_file(procfs, version, "memory", group, "memory.stat", &text)) {
-		inactive = stat_field(&text, v1 ? "total_inactive_file" : "inactive_file");
-		procfs_text_fini(&text);
-	}
-	if (used == CGROUP_NONE)
-		used = 0;
-	if (inactive != CGROUP_NONE)
-		used -= inactive < used ? inactive : used;
-	room = used < limit ? limit - used : 0;
-	if (cgroup->limit_bytes == CGROUP_NONE || limit < cgroup->limit_bytes)
-		cgroup->limit_bytes = limit;
-	if (cgroup->headroom_bytes == CGROUP_NONE || room < cgroup->headroom_bytes)
+	used = cgroup_place_number(place, limit->used);
+	cache = reclaimable(place);
+	used -= cache < used ? cache : used;
+	room = used < max ? max - used : 0;
+	if (limit->hard && max < cgroup->limit_bytes)
+		cgroup->limit_bytes = max;
+	if (room < cgroup->headroom_bytes) {
 		cgroup->headroom_bytes = room;
+		cgroup->headroom_limit = limit->max;
+		cgroup->headroom_above = above;
+	}
 }
 
-static void read_memory_v1(const struct procfs *procfs, const char *group, struct cgroup *cgroup)
+static void meet_limits(const struct cgroup_place *place, unsigned above, struct cgroup *cgroup)
+{
+	for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
+		if (limits[i].version == place->version)
+			meet_limit(place, &limits[i], above, cgroup);
+	}
+}
+
+/* In version 1 a group counts in those above only if the one above says so. */
+static bool counts_above(const struct cgroup_place *above)
+{
+	return above->version != 1 || cgroup_place_number(above, "memory.use_hierarchy") != 0;
+}
+
+static void walk_memory(struct cgroup_place *place, struct cgroup *cgroup)
+{
+	for (unsigned above = 0; above < DEPTH_LIMIT; above++) {
+		meet_limits(place, above, cgroup);
+		if (place->version == 2 && cgroup_place_number(place, "memory.oom.group") == 1)
+			cgroup->oom_group = true;
+		if (!cgroup_place_up(place) || !counts_above(place))
+			break;
+	}
+}
+
+/* ---- memory: the group itself ---- */
+
+static void read_memory_v1(const struct cgroup_place *place, struct cgroup *cgroup)
 {
 	struct procfs_text text;
 
-	cgroup->current_bytes = group_number(procfs, 1, "memory", group, "memory.usage_in_bytes");
-	cgroup->kernel_bytes =
-	    group_number(procfs, 1, "memory", group, "memory.kmem.usage_in_bytes");
-	if (read_group_file(procfs, 1, "memory", group, "memory.stat", &text)) {
+	cgroup->current_bytes = cgroup_place_number(place, "memory.usage_in_bytes");
+	cgroup->kernel_bytes = cgroup_place_number(place, "memory.kmem.usage_in_bytes");
+	if (cgroup_place_read(place, "memory.stat", &text)) {
 		cgroup->anon_bytes = stat_field(&text, "total_rss");
 		cgroup->file_bytes = stat_field(&text, "total_cache");
 		procfs_text_fini(&text);
 	}
-	if (read_group_file(procfs, 1, "memory", group, "memory.oom_control", &text)) {
-		cgroup->oom_kills = stat_field(&text, "oom_kill");
-		procfs_text_fini(&text);
-	}
+	cgroup->oom_kills = cgroup_place_field(place, "memory.oom_control", "oom_kill");
 }
 
 /* memory.stat has "kernel" since Linux 5.18; before, its parts are there. */
@@ -207,61 +126,19 @@ static uint64_t kernel_bytes(const struct procfs_text *stat)
 	return sum;
 }
 
-static void read_memory_v2(const struct procfs *procfs, const char *group, struct cgroup *cgroup)
+static void read_memory_v2(const struct cgroup_place *place, struct cgroup *cgroup)
 {
 	struct procfs_text text;
 
-	cgroup->current_bytes = group_number(procfs, 2, "memory", group, "memory.current");
-	cgroup->high_bytes = group_number(procfs, 2, "memory", group, "memory.high");
-	if (read_group_file(procfs, 2, "memory", group, "memory.stat", &text)) {
+	cgroup->current_bytes = cgroup_place_number(place, "memory.current");
+	cgroup->high_bytes = cgroup_place_number(place, "memory.high");
+	if (cgroup_place_read(place, "memory.stat", &text)) {
 		cgroup->anon_bytes = stat_field(&text, "anon");
 		cgroup->file_bytes = stat_field(&text, "file");
 		cgroup->kernel_bytes = kernel_bytes(&text);
 		procfs_text_fini(&text);
 	}
-	if (read_group_file(procfs, 2, "memory", group, "memory.events", &text)) {
-		cgroup->oom_kills = stat_field(&text, "oom_kill");
-		procfs_text_fini(&text);
-	}
-}
-
-static void read_memory(const struct procfs *procfs, char *group, struct cgroup *cgroup)
-{
-	unsigned depth = 0;
-
-	if (cgroup->version == 1)
-		read_memory_v1(procfs, group, cgroup);
-	else
-		read_memory_v2(procfs, group, cgroup);
-	do {
-		meet_memory_limit(procfs, cgroup->version, group, cgroup);
-		if (cgroup->version == 2 &&
-		    group_number(procfs, 2, "memory", group, "memory.oom.group") == 1)
-			cgroup->oom_group = true;
-	} while (to_parent(group) && ++depth < DEPTH_LIMIT);
-}
-
-/* Of all groups up to the root the one with the fewest pids left. */
-static void read_pids(const struct procfs *procfs, unsigned version, char *group,
-		      struct cgroup *cgroup)
-{
-	uint64_t least = CGROUP_NONE;
-	unsigned depth = 0;
-
-	do {
-		uint64_t max = group_number(procfs, version, "pids", group, "pids.max");
-		uint64_t current = group_number(procfs, version, "pids", group, "pids.current");
-		uint64_t left;
-
-		if (max == CGROUP_NONE || current == CGROUP_NONE)
-			continue;
-		left = current < max ? max - current : 0;
-		if (left < least) {
-			least = left;
-			cgroup->pids_current = current;
-			cgroup->pids_max = max;
-		}
-	} while (to_parent(group) && ++depth < DEPTH_LIMIT);
+	cgroup->oom_kills = cgroup_place_field(place, "memory.events", "oom_kill");
 }
 
 /* A run of exactly 64 hex digits in the path; the innermost if there are several. */
@@ -280,17 +157,159 @@ static struct error *find_container_id(const char *path, char **ret)
 	return found && !*ret ? &error_nomem : NULL;
 }
 
-/* The root group becomes "". */
-static bool copy_group(const struct membership *m, char group[PATH_LIMIT])
+static struct error *read_memory(const struct procfs *procfs, const struct procfs_text *list,
+				 struct cgroup *cgroup)
 {
-	if (m->path_size >= PATH_LIMIT)
-		return false;
-	memcpy(group, m->path, m->path_size);
-	group[m->path_size] = '\0';
-	if (!strcmp(group, "/"))
-		*group = '\0';
-	return true;
+	struct cgroup_place place;
+
+	if (!cgroup_place_find(procfs, list, "memory", &place))
+		return NULL;
+	cgroup->version = place.version;
+	cgroup->path = strdup(*place.path ? place.path : "/");
+	if (!cgroup->path)
+		return &error_nomem;
+	cgroup->hidden = !cgroup_place_visible(&place);
+	if (place.version == 1)
+		read_memory_v1(&place, cgroup);
+	else
+		read_memory_v2(&place, cgroup);
+	walk_memory(&place, cgroup);
+	return find_container_id(cgroup->path, &cgroup->container_id);
 }
+
+/* ---- tasks ---- */
+
+int64_t cgroup_tasks_slack(uint64_t current, uint64_t max)
+{
+	uint64_t share = max / CGROUP_TASKS_SHARE + (max % CGROUP_TASKS_SHARE != 0);
+	uint64_t reserve = share > CGROUP_TASKS_LEAST ? share : CGROUP_TASKS_LEAST;
+	uint64_t left = current < max ? max - current : 0;
+
+	if (left < reserve)
+		return -(int64_t)(reserve - left);
+	return left - reserve > INT64_MAX ? INT64_MAX : (int64_t)(left - reserve);
+}
+
+/* Of all groups up to the root the one that is nearest to having too few left. */
+static void read_pids(const struct procfs *procfs, const struct procfs_text *list,
+		      struct cgroup *cgroup)
+{
+	int64_t least = INT64_MAX;
+	struct cgroup_place place;
+
+	if (!cgroup_place_find(procfs, list, "pids", &place))
+		return;
+	for (unsigned depth = 0; depth < DEPTH_LIMIT; depth++) {
+		uint64_t max = cgroup_place_number(&place, "pids.max");
+		uint64_t current = cgroup_place_number(&place, "pids.current");
+
+		if (max != CGROUP_NONE && current != CGROUP_NONE &&
+		    cgroup_tasks_slack(current, max) < least) {
+			least = cgroup_tasks_slack(current, max);
+			cgroup->pids_current = current;
+			cgroup->pids_max = max;
+		}
+		if (!cgroup_place_up(&place))
+			break;
+	}
+}
+
+/* ---- freezing ---- */
+
+static bool frozen_v1(const struct cgroup_place *place)
+{
+	struct procfs_text text;
+	bool frozen;
+
+	if (!cgroup_place_read(place, "freezer.state", &text))
+		return false;
+	frozen = !strncmp(text.data, "FREEZING", 8) || !strncmp(text.data, "FROZEN", 6);
+	procfs_text_fini(&text);
+	return frozen;
+}
+
+/* A group is frozen by itself or with one above, when it was told so and when it has come true. */
+static bool frozen_v2(struct cgroup_place *place)
+{
+	if (cgroup_place_field(place, "cgroup.events", "frozen") == 1)
+		return true;
+	for (unsigned depth = 0; depth < DEPTH_LIMIT; depth++) {
+		if (cgroup_place_number(place, "cgroup.freeze") == 1)
+			return true;
+		if (!cgroup_place_up(place))
+			break;
+	}
+	return false;
+}
+
+/* Both may be mounted, and the stricter counts. */
+static unsigned read_frozen(const struct procfs *procfs, const struct procfs_text *list)
+{
+	struct cgroup_place place;
+
+	if (cgroup_place_find(procfs, list, "freezer", &place) && place.version == 1 &&
+	    frozen_v1(&place))
+		return 1;
+	return cgroup_place_find(procfs, list, NULL, &place) && frozen_v2(&place) ? 2 : 0;
+}
+
+/* ---- the unit ---- */
+
+static bool ends_in(const char *text, size_t size, const char *end)
+{
+	size_t end_size = strlen(end);
+
+	return size > end_size && !memcmp(text + size - end_size, end, end_size);
+}
+
+/* The innermost part of the path that is a service or a scope. */
+static struct error *find_unit(const char *path, char **ret)
+{
+	for (const char *end = path + strlen(path), *start; end > path; end = start - 1) {
+		size_t size;
+
+		for (start = end; start > path && start[-1] != '/'; start--)
+			;
+		size = (size_t)(end - start);
+		if (ends_in(start, size, ".service") || ends_in(start, size, ".scope")) {
+			*ret = strndup(start, size);
+			return *ret ? NULL : &error_nomem;
+		}
+		if (start == path)
+			break;
+	}
+	return NULL;
+}
+
+/* systemd has a hierarchy of its own in version 1, and uses the one of version 2 where it is alone.
+ */
+static struct error *read_unit(const struct procfs *procfs, const struct procfs_text *list,
+			       char **ret)
+{
+	struct cgroup_place place;
+
+	if (!cgroup_place_find(procfs, list, "name=systemd", &place))
+		return NULL;
+	return find_unit(place.path, ret);
+}
+
+static bool matches_any(const char *text, char *const *patterns, size_t count)
+{
+	for (size_t i = 0; text && i < count; i++) {
+		if (!fnmatch(patterns[i], text, 0))
+			return true;
+	}
+	return false;
+}
+
+bool cgroup_matches(const struct cgroup *cgroup, char *const *paths, size_t path_count,
+		    char *const *units, size_t unit_count)
+{
+	return matches_any(cgroup->path, paths, path_count) ||
+	       matches_any(cgroup->unit, units, unit_count);
+}
+
+/* ---- all of it ---- */
 
 struct error *cgroup_read(const struct procfs *procfs, const struct procfs_text *text,
 			  struct cgroup *ret)
@@ -307,25 +326,16 @@ struct error *cgroup_read(const struct procfs *procfs, const struct procfs_text 
 		.pids_current = CGROUP_NONE,
 		.pids_max = CGROUP_NONE,
 	};
-	struct membership m;
-	char group[PATH_LIMIT];
-	unsigned version;
-	struct error *err;
+	struct error *err = read_memory(procfs, text, &cgroup);
 
-	if (find_membership(text, "memory", &m, &version) && copy_group(&m, group)) {
-		cgroup.version = version;
-		cgroup.path = strdup(*group ? group : "/");
-		if (!cgroup.path)
-			return &error_nomem;
-		err = find_container_id(cgroup.path, &cgroup.container_id);
-		if (err) {
-			cgroup_fini(&cgroup);
-			return err;
-		}
-		read_memory(procfs, group, &cgroup);
+	if (!err)
+		err = read_unit(procfs, text, &cgroup.unit);
+	if (err) {
+		cgroup_fini(&cgroup);
+		return err;
 	}
-	if (find_membership(text, "pids", &m, &version) && copy_group(&m, group))
-		read_pids(procfs, version, group, &cgroup);
+	read_pids(procfs, text, &cgroup);
+	cgroup.frozen_by = read_frozen(procfs, text);
 	*ret = cgroup;
 	return NULL;
 }
@@ -334,5 +344,6 @@ void cgroup_fini(struct cgroup *cgroup)
 {
 	free(cgroup->path);
 	free(cgroup->container_id);
-	cgroup->path = cgroup->container_id = NULL;
+	free(cgroup->unit);
+	cgroup->path = cgroup->container_id = cgroup->unit = NULL;
 }

@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <linux/capability.h>
-#include <linux/seccomp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,8 +12,6 @@
 enum {
 	FILE_LIMIT = 64 << 10,
 	STRICT_OVERCOMMIT = 2, /* vm.overcommit_memory */
-	LEAST_TASKS = 16,      /* Go dies if it cannot make a thread */
-	TASK_SHARE = 10,       /* and a tenth of the limit has to be left */
 
 	/* Predictions, from what was measured where nothing else ran. */
 	STOP_BASE_US = 300,
@@ -65,27 +62,28 @@ static bool file_number(const char *proc, const char *name, const char *key, int
 	return found;
 }
 
-/* PTRACE_O_SUSPEND_SECCOMP wants CAP_SYS_ADMIN, and a tracer under no filter itself. */
-static bool can_suspend_filters(const char *proc)
+static void judge_freezer(const struct cgroup *cgroup, struct fork_safety *verdict)
 {
-	uint64_t capabilities, mode;
-
-	return file_number(proc, "self/status", "CapEff:", 16, &capabilities) &&
-	       capabilities >> CAP_SYS_ADMIN & 1 &&
-	       file_number(proc, "self/status", "Seccomp:", 10, &mode) &&
-	       mode == SECCOMP_MODE_DISABLED;
+	if (!cgroup->frozen_by)
+		return;
+	verdict->stoppable = cgroup->frozen_by != 1;
+	give_reason(verdict,
+		    verdict->stoppable
+			? "its control group is frozen (cgroup.freeze), and no call can run in it"
+			: "its control group is frozen (freezer.state), and does not stop "
+			  "until it is thawed");
 }
 
 static void judge_seccomp(const struct process *process, const struct fork_safety_policy *policy,
 			  struct fork_safety *verdict)
 {
-	if (process->seccomp_mode == SECCOMP_MODE_STRICT)
-		give_reason(verdict, "the target is in seccomp's strict mode");
-	if (process->seccomp_mode == SECCOMP_MODE_FILTER && !policy->filters_allow_clone &&
-	    !can_suspend_filters(process->procfs->proc))
+	if (process->seccomp_strict)
+		give_reason(verdict, "a thread of it is in seccomp's strict mode");
+	if (process->seccomp_filter && !process->filters_vouched && !policy->can_suspend_filters)
 		give_reason(verdict,
-			    "a seccomp filter of the target may forbid clone or wait4, and "
-			    "suspending it takes CAP_SYS_ADMIN");
+			    "a seccomp filter may forbid clone or wait4 to it: an agent with "
+			    "CAP_SYS_ADMIN could suspend it, and the configuration could say that "
+			    "it allows them (clone_allowed_cgroups, clone_allowed_units)");
 }
 
 static uint64_t mib(uint64_t bytes)
@@ -95,12 +93,19 @@ static uint64_t mib(uint64_t bytes)
 
 static void judge_group_memory(const struct cgroup *cgroup, struct fork_safety *verdict)
 {
-	if (cgroup->headroom_bytes >= verdict->writable_bytes)
+	if (cgroup->hidden)
+		give_reason(verdict,
+			    "its control group cannot be seen from here, nor how much memory "
+			    "it may use");
+	if (cgroup->headroom_bytes >= verdict->copy_bytes)
 		return;
 	give_reason(verdict,
-		    "the memory limit of its control group leaves %" PRIu64
+		    "%s of %s leaves %" PRIu64
 		    " MiB, and copies of its writable pages could take %" PRIu64 " MiB%s",
-		    mib(cgroup->headroom_bytes), mib(verdict->writable_bytes),
+		    cgroup->headroom_limit,
+		    cgroup->headroom_above ? "a group above its control group"
+					   : "its control group",
+		    mib(cgroup->headroom_bytes), mib(verdict->copy_bytes),
 		    cgroup->oom_group ? " (memory.oom.group would end the whole group)" : "");
 }
 
@@ -109,23 +114,16 @@ static void judge_machine_memory(const char *proc, struct fork_safety *verdict)
 	uint64_t kib, mode;
 
 	if (file_number(proc, "meminfo", "MemAvailable:", 10, &kib) &&
-	    kib < verdict->writable_bytes / 1024)
+	    kib < verdict->copy_bytes / 1024)
 		give_reason(verdict,
 			    "the machine has %" PRIu64
 			    " MiB available, and copies of its writable pages could take %" PRIu64
 			    " MiB",
-			    mib(kib * 1024), mib(verdict->writable_bytes));
+			    mib(kib * 1024), mib(verdict->copy_bytes));
 	if (file_number(proc, "sys/vm/overcommit_memory", NULL, 10, &mode) &&
 	    mode == STRICT_OVERCOMMIT)
 		give_reason(verdict, "the machine does not overcommit memory "
 				     "(vm.overcommit_memory is 2)");
-}
-
-static bool is_tight(uint64_t used, uint64_t limit)
-{
-	uint64_t left = used < limit ? limit - used : 0;
-
-	return left < LEAST_TASKS || left < limit / TASK_SHARE;
 }
 
 /* Tasks of the whole machine: behind the slash in "0.20 0.18 0.12 1/80 11206". */
@@ -170,21 +168,29 @@ static struct error *count_tasks(const struct procfs *procfs, uint32_t uid, uint
 	return NULL;
 }
 
-/* Root is not held to RLIMIT_NPROC. Counting takes a while, and can be left if all would fit. */
-static struct error *judge_nproc(const struct process *process, struct fork_safety *verdict)
+/* Root is not held to RLIMIT_NPROC, nor who has such rights outside of a user namespace. */
+static bool has_nproc_limit(const struct process *process)
 {
 	const uint64_t exempt = UINT64_C(1) << CAP_SYS_RESOURCE | UINT64_C(1) << CAP_SYS_ADMIN;
+
+	return process->nproc_limit != UINT64_MAX && process->uid &&
+	       !(process->same_user_namespace && process->cap_effective & exempt);
+}
+
+/* Counting takes a while, and can be left if all would fit. */
+static struct error *judge_nproc(const struct process *process, struct fork_safety *verdict)
+{
 	uint64_t tasks, limit = process->nproc_limit;
 	struct error *err;
 
-	if (limit == UINT64_MAX || !process->uid || process->cap_permitted & exempt)
+	if (!has_nproc_limit(process))
 		return NULL;
-	if (all_tasks(process->procfs->proc, &tasks) && !is_tight(tasks, limit))
+	if (all_tasks(process->procfs->proc, &tasks) && cgroup_tasks_slack(tasks, limit) >= 0)
 		return NULL;
 	err = count_tasks(process->procfs, process->uid, &tasks);
 	if (err)
 		return err;
-	if (is_tight(tasks, limit))
+	if (cgroup_tasks_slack(tasks, limit) < 0)
 		give_reason(verdict,
 			    "its user has %" PRIu64 " of the %" PRIu64
 			    " tasks that RLIMIT_NPROC allows",
@@ -196,7 +202,8 @@ static struct error *judge_tasks(const struct process *process, struct fork_safe
 {
 	const struct cgroup *cgroup = &process->cgroup;
 
-	if (cgroup->pids_max != CGROUP_NONE && is_tight(cgroup->pids_current, cgroup->pids_max))
+	if (cgroup->pids_max != CGROUP_NONE &&
+	    cgroup_tasks_slack(cgroup->pids_current, cgroup->pids_max) < 0)
 		give_reason(verdict,
 			    "its control group has %" PRIu64 " of the %" PRIu64
 			    " tasks that pids.max allows",
@@ -238,6 +245,15 @@ static void weigh_huge_pages(const struct process *process, const struct fork_sa
 	verdict->safe = true;
 }
 
+/*
+ * Every private page that is resident may be written while the snapshot lives, pages in swap come
+ * back when the snapshot is read, and it has page tables of its own.
+ */
+static uint64_t copy_bytes(const struct process *process)
+{
+	return process->rss_anon_bytes + process->swap_bytes + process->page_table_bytes;
+}
+
 static uint64_t huge_page_bytes(const struct process *process)
 {
 	char name[64];
@@ -252,13 +268,15 @@ struct error *fork_safety_judge(const struct process *process,
 				const struct fork_safety_policy *policy, struct fork_safety *ret)
 {
 	struct fork_safety verdict = {
+		.stoppable = true,
 		.safe = true,
 		.preferred = true,
-		.writable_bytes = process->rss_anon_bytes,
+		.copy_bytes = copy_bytes(process),
 		.huge_page_bytes = huge_page_bytes(process),
 	};
 	struct error *err;
 
+	judge_freezer(&process->cgroup, &verdict);
 	judge_seccomp(process, policy, &verdict);
 	judge_group_memory(&process->cgroup, &verdict);
 	judge_machine_memory(process->procfs->proc, &verdict);

@@ -15,16 +15,17 @@ struct process;
 enum { FORK_SAFETY_REASON_SIZE = 256 };
 
 struct fork_safety {
+	bool stoppable;                       /* else no scan can be tried at all */
 	bool safe;                            /* mode fork may be used at all */
 	bool preferred;                       /* mode auto should use it */
 	char reason[FORK_SAFETY_REASON_SIZE]; /* a sentence, if not safe or not preferred */
-	uint64_t writable_bytes;              /* resident and private: what copies could come to */
+	uint64_t copy_bytes;      /* what a snapshot could take: copies of all that is private */
 	uint64_t huge_page_bytes; /* AnonHugePages, which writes during a snapshot split */
 	uint64_t fork_pause_us, stop_pause_us; /* predictions */
 };
 
 struct fork_safety_policy {
-	bool filters_allow_clone; /* the operator says that seccomp filters let it pass */
+	bool can_suspend_filters; /* PTRACE_O_SUSPEND_SECCOMP works */
 	uint64_t max_pause_us;    /* of the scan; 0: no limit */
 	bool census;              /* no object is read */
 };

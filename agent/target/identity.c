@@ -49,8 +49,6 @@ struct error *process_same(const struct process *before, const struct process *n
 		{ before->user_namespace == now->user_namespace, "its user namespace" },
 		{ before->pid_namespace == now->pid_namespace, "its pid namespace" },
 		{ before->mount_namespace == now->mount_namespace, "its mount namespace" },
-		{ before->foreign_child_namespace == now->foreign_child_namespace,
-		  "its pid namespace for children" },
 	};
 
 	for (size_t i = 0; i < sizeof(checks) / sizeof(*checks); i++) {

@@ -14,6 +14,7 @@
 #include "agent/target/maps.h"
 #include "agent/target/process.h"
 #include "agent/target/registers.h"
+#include "agent/target/thread_list.h"
 #include "agent/target/tracee.h"
 
 enum {
@@ -295,16 +296,45 @@ struct error *injector_find_stack(const struct injector *injector, const struct 
 
 /* ---- the two calls ---- */
 
+/*
+ * Filters and namespaces belong to threads, and a thread may have come by them since the process
+ * was judged: what counts is how the stopped thread is now.
+ */
+static struct error *check_thread(const struct injector *injector, const struct tracee *tracee,
+				  bool clone, bool *ret_filtered)
+{
+	const struct process *process = injector->process;
+	struct task_status status;
+	struct error *err = task_status_read(process, tracee->tid, &status);
+
+	if (err)
+		return err;
+	if (status.seccomp_mode == SECCOMP_MODE_STRICT)
+		return error_new(ERROR_FORK_UNSAFE, "thread %d is in seccomp's strict mode",
+				 tracee->tid);
+	if (clone && process_child_namespace_differs(process, tracee->tid))
+		return error_new(ERROR_FORK_UNSAFE,
+				 "a child of thread %d would live in another pid namespace",
+				 tracee->tid);
+	*ret_filtered = status.seccomp_mode == SECCOMP_MODE_FILTER;
+	return NULL;
+}
+
 static struct error *run(struct injector *injector, struct tracee *tracee,
 			 const struct inject_stack *stack, struct inject_call call, bool clone,
 			 struct inject_result *ret)
 {
-	const struct injection_request request = {
+	struct injection_request request = {
 		.call = call,
 		.clone = clone,
-		.filtered = injector->process->seccomp_mode == SECCOMP_MODE_FILTER,
+		.vouched = injector->process->filters_vouched,
 	};
+	struct error *err = check_thread(injector, tracee, clone, &request.filtered);
 
+	if (err) {
+		*ret = (struct inject_result){ 0 };
+		return err;
+	}
 	return injection_run(tracee, &injector->code, stack, request, &injector->room, ret);
 }
 

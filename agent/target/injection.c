@@ -72,7 +72,6 @@ static struct error *save(struct injection *injection, const struct inject_code 
 	return lay_image(injection->tracee->tid, &room->image);
 }
 
-/* Where a filter cannot be lifted, the operator has said that it lets these calls pass. */
 static struct error *set_options(struct injection *injection,
 				 const struct injection_request *request)
 {
@@ -85,6 +84,10 @@ static struct error *set_options(struct injection *injection,
 		if (!err)
 			return NULL;
 		error_free(err);
+		if (!request->vouched)
+			return error_new(ERROR_FORK_UNSAFE,
+					 "thread %d has a seccomp filter that cannot be suspended",
+					 injection->tracee->tid);
 	}
 	return tracee_set_options(injection->tracee, options);
 }

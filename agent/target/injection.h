@@ -34,10 +34,14 @@ struct injection_room {
 struct injection_request {
 	struct inject_call call;
 	bool clone;    /* the second argument becomes the child's stack */
-	bool filtered; /* lift the thread's seccomp filter for the call, if the kernel lets us */
+	bool filtered; /* lift the thread's seccomp filter for the call */
+	bool vouched;  /* where it cannot be lifted it lets the call pass, as somebody says */
 };
 
-/* Runs the call. *ret is valid after an error too. */
+/*
+ * Runs the call. *ret is valid after an error too. ERROR_FORK_UNSAFE, nothing done, for a filter
+ * that cannot be lifted and that nobody vouches for.
+ */
 must_check struct error *injection_run(struct tracee *tracee, const struct inject_code *code,
 				       const struct inject_stack *stack,
 				       struct injection_request request,

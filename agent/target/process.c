@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/seccomp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -90,10 +91,13 @@ static struct error *add_thread(struct process *process, const struct procfs_tex
 	if (err)
 		return err;
 	process->cap_permitted |= status_number(status, "CapPrm:", 16, UINT64_MAX);
+	process->cap_effective &= status_number(status, "CapEff:", 16, 0);
 	if (tracer && tracer <= INT_MAX)
 		process->tracer_pid = (pid_t)tracer;
-	if (seccomp > process->seccomp_mode && seccomp <= UINT_MAX)
-		process->seccomp_mode = (unsigned)seccomp;
+	if (seccomp == SECCOMP_MODE_STRICT)
+		process->seccomp_strict = true;
+	else if (seccomp)
+		process->seccomp_filter = true;
 	return NULL;
 }
 
@@ -135,6 +139,8 @@ static struct error *read_live_status(struct process *process)
 		process->effective_uid = uids[1];
 		process->rss_bytes = status_number(&text, "VmRSS:", 10, 0) * 1024;
 		process->rss_anon_bytes = status_number(&text, "RssAnon:", 10, 0) * 1024;
+		process->swap_bytes = status_number(&text, "VmSwap:", 10, 0) * 1024;
+		process->page_table_bytes = status_number(&text, "VmPTE:", 10, 0) * 1024;
 		process->shadow_stack = has_shadow_stack(&text);
 	}
 	procfs_text_fini(&text);
@@ -155,6 +161,41 @@ static struct error *read_leader_status(struct process *process)
 	return NULL;
 }
 
+/* The inode in a link such as "pid:[4026531836]"; 0 if it cannot be read. */
+static uint64_t namespace_inode(const char *path)
+{
+	char target[64];
+	ssize_t size = readlink(path, target, sizeof(target) - 1);
+	const char *pos;
+	uint64_t inode;
+
+	if (size <= 0)
+		return 0;
+	target[size] = '\0';
+	pos = strchr(target, '[');
+	if (!pos)
+		return 0;
+	pos++;
+	return procfs_number(&pos, 10, &inode) ? inode : 0;
+}
+
+static uint64_t namespace_of(const struct process *process, pid_t tid, const char *name)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%d/task/%d/%s", process->procfs->proc, process->pid, tid,
+		 name);
+	return namespace_inode(path);
+}
+
+bool process_child_namespace_differs(const struct process *process, pid_t tid)
+{
+	uint64_t for_children = namespace_of(process, tid, "ns/pid_for_children");
+	uint64_t own = namespace_of(process, tid, "ns/pid");
+
+	return own && own != for_children;
+}
+
 /* Threads that end meanwhile are left out. */
 static struct error *read_thread(struct process *process, pid_t tid)
 {
@@ -170,6 +211,8 @@ static struct error *read_thread(struct process *process, pid_t tid)
 	}
 	err = add_thread(process, &text);
 	procfs_text_fini(&text);
+	if (process_child_namespace_differs(process, tid))
+		process->foreign_child_namespace = true;
 	return err;
 }
 
@@ -261,32 +304,6 @@ static struct error *read_exe(struct process *process)
 	return NULL;
 }
 
-/* The inode in a link such as "pid:[4026531836]"; 0 if it cannot be read. */
-static uint64_t namespace_inode(const char *path)
-{
-	char target[64];
-	ssize_t size = readlink(path, target, sizeof(target) - 1);
-	const char *pos;
-	uint64_t inode;
-
-	if (size <= 0)
-		return 0;
-	target[size] = '\0';
-	pos = strchr(target, '[');
-	if (!pos)
-		return 0;
-	pos++;
-	return procfs_number(&pos, 10, &inode) ? inode : 0;
-}
-
-static uint64_t namespace_of(const struct process *process, const char *name)
-{
-	char path[PATH_MAX];
-
-	file_path(process, name, path);
-	return namespace_inode(path);
-}
-
 static uint64_t own_namespace(const struct process *process, const char *name)
 {
 	char path[PATH_MAX];
@@ -297,16 +314,13 @@ static uint64_t own_namespace(const struct process *process, const char *name)
 
 static void read_namespaces(struct process *process)
 {
-	uint64_t for_children = namespace_of(process, "ns/pid_for_children");
-
-	process->user_namespace = namespace_of(process, "ns/user");
-	process->pid_namespace = namespace_of(process, "ns/pid");
-	process->mount_namespace = namespace_of(process, "ns/mnt");
+	process->user_namespace = namespace_of(process, process->tid, "ns/user");
+	process->pid_namespace = namespace_of(process, process->tid, "ns/pid");
+	process->mount_namespace = namespace_of(process, process->tid, "ns/mnt");
 	process->same_user_namespace =
 	    process->user_namespace && process->user_namespace == own_namespace(process, "ns/user");
 	process->same_pid_namespace =
 	    process->pid_namespace && process->pid_namespace == own_namespace(process, "ns/pid");
-	process->foreign_child_namespace = for_children != process->pid_namespace;
 }
 
 /*
@@ -422,6 +436,7 @@ static struct error *new_process(const struct procfs *procfs, pid_t pid, struct 
 		return &error_nomem;
 	process->procfs = procfs;
 	process->pid = pid;
+	process->cap_effective = UINT64_MAX; /* as long as no thread says less */
 	*ret = process;
 	return NULL;
 }

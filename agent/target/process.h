@@ -33,18 +33,20 @@ struct process {
 	uint32_t *uids, *gids;       /* distinct real, effective and saved ones, over all threads */
 	uint32_t uid_count, gid_count;
 	bool dumpable;          /* also true of what cannot be told: processes of uid 0 */
-	uint64_t cap_permitted; /* over all threads */
+	uint64_t cap_permitted; /* of any thread */
+	uint64_t cap_effective; /* of every thread */
 	bool same_user_namespace;
 	bool same_pid_namespace;
 	uint64_t user_namespace, pid_namespace, mount_namespace; /* inodes; 0: not known */
-	bool foreign_child_namespace; /* its children would live in another pid namespace */
+	bool foreign_child_namespace; /* a thread's children would live in another pid namespace */
 	pid_t namespace_pid;          /* its pid in its own pid namespace */
 
-	pid_t tracer_pid;      /* of any thread; 0: none */
-	unsigned seccomp_mode; /* the highest of all threads: 0 none, 1 strict, 2 filter */
-	bool shadow_stack;     /* user shadow stacks are on */
+	pid_t tracer_pid;                    /* of any thread; 0: none */
+	bool seccomp_strict, seccomp_filter; /* the modes of seccomp that threads are in */
+	bool filters_vouched; /* for whoever knows: the filters let clone and wait4 pass */
+	bool shadow_stack;    /* user shadow stacks are on */
 	uint32_t thread_count;
-	uint64_t rss_bytes, rss_anon_bytes;
+	uint64_t rss_bytes, rss_anon_bytes, swap_bytes, page_table_bytes;
 	uint64_t nproc_limit; /* RLIMIT_NPROC; UINT64_MAX: none */
 	struct cgroup cgroup;
 };
@@ -74,6 +76,9 @@ must_check struct error *process_check(const struct process *before);
 
 /* Whether the live thread, if it can be asked, runs another executable than it did then. */
 bool process_image_changed(const struct process *process);
+
+/* Whether a child of that thread would live in another pid namespace than the thread. */
+bool process_child_namespace_differs(const struct process *process, pid_t tid);
 
 /* Opens a file such as "maps" of the live thread, close-on-exec. */
 must_check struct error *process_open(const struct process *process, const char *name, int flags,

@@ -37,6 +37,9 @@ struct error *task_status_read(const struct process *process, pid_t tid, struct 
 	pos = procfs_field(&text, "TracerPid:");
 	if (pos && procfs_number(&pos, 10, &value) && value <= INT_MAX)
 		ret->tracer_pid = (pid_t)value;
+	pos = procfs_field(&text, "Seccomp:");
+	if (pos && procfs_number(&pos, 10, &value))
+		ret->seccomp_mode = (unsigned)value;
 	pos = procfs_field(&text, "NSpid:");
 	while (pos && procfs_number(&pos, 10, &value)) {
 		if (value <= INT_MAX)

@@ -47,6 +47,7 @@ struct task_status {
 	char state; /* 0: no such thread any more */
 	pid_t tracer_pid;
 	pid_t namespace_tid;
+	unsigned seccomp_mode;
 };
 
 must_check struct error *task_status_read(const struct process *process, pid_t tid,

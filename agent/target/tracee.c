@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
 	KERNEL_SIGSET_SIZE = 8,
@@ -52,6 +53,24 @@ struct error *tracee_set_options(const struct tracee *tracee, unsigned options)
 	if (ptrace(PTRACE_SETOPTIONS, tracee->tid, 0, options))
 		return error_system(errno, "trace options of thread %d", tracee->tid);
 	return NULL;
+}
+
+bool tracee_can_suspend_filters(void)
+{
+	pid_t child = fork();
+	bool can;
+
+	if (child < 0)
+		return false;
+	if (!child) {
+		for (;;)
+			pause();
+	}
+	can = !ptrace(PTRACE_SEIZE, child, 0, PTRACE_O_SUSPEND_SECCOMP);
+	kill(child, SIGKILL);
+	while (waitpid(child, NULL, __WALL) < 0 && errno == EINTR)
+		;
+	return can;
 }
 
 struct error *tracee_interrupt(struct tracee *tracee)

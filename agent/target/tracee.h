@@ -40,6 +40,12 @@ struct tracee {
 must_check struct error *tracee_seize(struct tracee *ret, pid_t tid, unsigned options);
 must_check struct error *tracee_set_options(const struct tracee *tracee, unsigned options);
 
+/*
+ * Whether PTRACE_O_SUSPEND_SECCOMP works for us, tried on a child of our own: it takes
+ * CAP_SYS_ADMIN in the initial user namespace, a tracer under no filter, and a kernel that has it.
+ */
+bool tracee_can_suspend_filters(void);
+
 /* Asks a running thread to stop. */
 must_check struct error *tracee_interrupt(struct tracee *tracee);
 

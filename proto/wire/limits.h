@@ -18,7 +18,7 @@ enum {
 	/* Bytes of one message on the wire. */
 	LIMIT_REQUEST_BYTES = 4 * MIB,  /* what a request line holds: labels to select by */
 	LIMIT_ANSWER_BYTES = 256 * MIB, /* a million goroutines of some frames each */
-	LIMIT_KEEPER_ORDER_BYTES = 1 * KIB,
+	LIMIT_KEEPER_ORDER_BYTES = 64 * KIB, /* two lists of patterns */
 	LIMIT_KEEPER_EVENT_BYTES = 64 * KIB,
 	LIMIT_TARGET_EVENT_BYTES = 64 * MIB, /* registers of 16,384 threads */
 	LIMIT_PLAN_BYTES = 256 * KIB,

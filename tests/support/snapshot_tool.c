@@ -35,6 +35,7 @@
 #include "agent/target/snapshot.h"
 #include "agent/target/snapshot_memory.h"
 #include "agent/target/threads.h"
+#include "agent/target/tracee.h"
 #include "tests/support/live_target.h"
 
 enum {
@@ -306,7 +307,9 @@ static struct error *stop(pid_t pid, unsigned ms, uint64_t max_pause_us, bool se
 
 static struct error *judge(pid_t pid)
 {
-	const struct fork_safety_policy policy = { 0 };
+	const struct fork_safety_policy policy = {
+		.can_suspend_filters = tracee_can_suspend_filters(),
+	};
 	struct process *process scoped(process_freep) = NULL;
 	struct fork_safety verdict;
 	struct error *err = process_read(&procfs, pid, &process);

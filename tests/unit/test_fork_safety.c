@@ -77,7 +77,7 @@ static void an_ordinary_process_is_safe(void **state)
 	assert_success(fork_safety_judge(&process, &policy, &verdict));
 	assert_true(verdict.safe && verdict.preferred);
 	assert_string_equal(verdict.reason, "");
-	assert_int_equal(verdict.writable_bytes, 100 * mib);
+	assert_int_equal(verdict.copy_bytes, 100 * mib);
 	assert_int_equal(verdict.huge_page_bytes, 0);
 	assert_true(verdict.fork_pause_us < verdict.stop_pause_us);
 }
@@ -100,27 +100,70 @@ static void a_census_stops_for_less(void **state)
 static void filters_need_somebody_to_lift_or_to_vouch_for_them(void **state)
 {
 	(void)state;
-	process.seccomp_mode = 2;
-	assert_unsafe("seccomp");
-	tree_write(&tree, "self/status", "CapEff:\t0000000000280000\nSeccomp:\t0\n");
+	process.seccomp_filter = true;
+	assert_unsafe("clone_allowed_units");
+	policy.can_suspend_filters = true;
 	assert_safe();
-	tree_write(&tree, "self/status", "CapEff:\t0000000000280000\nSeccomp:\t2\n");
-	assert_unsafe("seccomp");
-	policy.filters_allow_clone = true;
+	policy.can_suspend_filters = false;
+	process.filters_vouched = true;
 	assert_safe();
-	process.seccomp_mode = 1;
+	/* that of another thread, which none of it helps */
+	policy.can_suspend_filters = true;
+	process.seccomp_strict = true;
+	assert_unsafe("strict mode");
+	process.seccomp_filter = false;
 	assert_unsafe("strict mode");
 }
 
 static void writable_pages_must_fit_into_the_group(void **state)
 {
 	(void)state;
+	process.cgroup.headroom_limit = "memory.max";
 	process.cgroup.headroom_bytes = 100 * mib;
 	assert_safe();
 	process.cgroup.headroom_bytes = 100 * mib - 1;
-	assert_unsafe("control group");
+	assert_unsafe("memory.max of its control group leaves 99 MiB, and copies of its writable "
+		      "pages could take 100 MiB");
+	process.cgroup.headroom_above = 1;
+	assert_unsafe("memory.max of a group above its control group");
 	process.cgroup.oom_group = true;
 	assert_unsafe("whole group");
+}
+
+static void what_a_snapshot_brings_along_must_fit_too(void **state)
+{
+	(void)state;
+	process.cgroup.headroom_limit = "memory.high";
+	process.cgroup.headroom_bytes = 100 * mib;
+	process.page_table_bytes = 1;
+	assert_unsafe("memory.high");
+	process.page_table_bytes = 0;
+	process.swap_bytes = 1;
+	assert_unsafe("memory.high");
+}
+
+static void a_group_that_cannot_be_seen_may_be_full(void **state)
+{
+	(void)state;
+	process.cgroup.hidden = true;
+	assert_unsafe("cannot be seen");
+}
+
+static void nothing_runs_in_a_frozen_group(void **state)
+{
+	struct fork_safety verdict;
+
+	(void)state;
+	assert_success(fork_safety_judge(&process, &policy, &verdict));
+	assert_true(verdict.stoppable);
+	process.cgroup.frozen_by = 2;
+	assert_unsafe("cgroup.freeze");
+	assert_success(fork_safety_judge(&process, &policy, &verdict));
+	assert_true(verdict.stoppable);
+	process.cgroup.frozen_by = 1;
+	assert_unsafe("freezer.state");
+	assert_success(fork_safety_judge(&process, &policy, &verdict));
+	assert_false(verdict.stoppable);
 }
 
 static void writable_pages_must_fit_into_the_machine(void **state)
@@ -171,8 +214,16 @@ static void threads_must_be_left_to_the_user(void **state)
 	process.uid = 0;
 	assert_safe();
 	process.uid = 1000;
-	process.cap_permitted = UINT64_C(1) << CAP_SYS_RESOURCE;
+	process.cap_permitted = process.cap_effective = UINT64_C(1) << CAP_SYS_RESOURCE;
+	process.same_user_namespace = true;
 	assert_safe();
+	/* rights in a user namespace of its own are none here, nor are those that it does not use
+	 */
+	process.same_user_namespace = false;
+	assert_unsafe("RLIMIT_NPROC");
+	process.same_user_namespace = true;
+	process.cap_effective = 0;
+	assert_unsafe("RLIMIT_NPROC");
 }
 
 static void a_child_that_would_be_pid_1_is_unsafe(void **state)
@@ -207,7 +258,7 @@ static void the_first_reason_is_told(void **state)
 {
 	(void)state;
 	process.foreign_child_namespace = true;
-	process.seccomp_mode = 2;
+	process.seccomp_filter = true;
 	assert_unsafe("seccomp");
 }
 
@@ -220,6 +271,11 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(writable_pages_must_fit_into_the_group, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(what_a_snapshot_brings_along_must_fit_too, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_group_that_cannot_be_seen_may_be_full, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(nothing_runs_in_a_frozen_group, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(writable_pages_must_fit_into_the_machine, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(strict_overcommit_is_unsafe, set_up, tear_down),

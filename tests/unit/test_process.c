@@ -17,8 +17,11 @@ static const char status_text[] = "Name:\tshop\n"
 				  "NSpid:\t812\t7\n"
 				  "VmRSS:\t  2048 kB\n"
 				  "RssAnon:\t  1024 kB\n"
+				  "VmPTE:\t  8 kB\n"
+				  "VmSwap:\t  16 kB\n"
 				  "Threads:\t3\n"
 				  "CapPrm:\t0000000000000400\n"
+				  "CapEff:\t0000000000000400\n"
 				  "Seccomp:\t0\n"
 				  "x86_Thread_features:\t\n";
 
@@ -120,11 +123,14 @@ static void facts_are_read(void **state)
 	assert_false(process->foreign_child_namespace);
 	assert_int_equal(process->namespace_pid, 7);
 	assert_int_equal(process->tracer_pid, 0);
-	assert_int_equal(process->seccomp_mode, 0);
+	assert_int_equal(process->cap_effective, 0x400);
+	assert_false(process->seccomp_strict || process->seccomp_filter);
 	assert_false(process->shadow_stack);
 	assert_int_equal(process->thread_count, 1);
 	assert_int_equal(process->rss_bytes, 2048 << 10);
 	assert_int_equal(process->rss_anon_bytes, 1024 << 10);
+	assert_int_equal(process->swap_bytes, 16 << 10);
+	assert_int_equal(process->page_table_bytes, 8 << 10);
 	assert_int_equal(process->nproc_limit, 127);
 	process_free(process);
 }
@@ -136,14 +142,19 @@ static void credentials_of_all_threads_count(void **state)
 	(void)state;
 	write_task(813, 'S',
 		   "TracerPid:\t99\nUid:\t1000\t0\t1000\t1000\nGid:\t100\t100\t7\t100\n"
-		   "CapPrm:\t0000000000200000\nSeccomp:\t2\n");
+		   "CapPrm:\t0000000000200000\nCapEff:\t0000000000200000\nSeccomp:\t2\n");
+	write_task(814, 'S',
+		   "Uid:\t1000\t1000\t1000\t1000\nGid:\t100\t100\t100\t100\n"
+		   "CapPrm:\t0\nCapEff:\t0000000000000400\nSeccomp:\t1\n");
 	process = read_process();
-	assert_int_equal(process->thread_count, 2);
+	assert_int_equal(process->thread_count, 3);
 	assert_int_equal(process->uid_count, 2);
 	assert_int_equal(process->gid_count, 3);
 	assert_int_equal(process->cap_permitted, 0x200400);
+	assert_int_equal(process->cap_effective, 0);
 	assert_int_equal(process->tracer_pid, 99);
-	assert_int_equal(process->seccomp_mode, 2);
+	assert_true(process->seccomp_filter);
+	assert_true(process->seccomp_strict);
 	process_free(process);
 }
 
@@ -194,6 +205,17 @@ static void children_in_another_namespace_are_seen(void **state)
 
 	(void)state;
 	tree_link(&tree, "proc/812/task/812/ns/pid_for_children", "pid:[4026532000]");
+	process = read_process();
+	assert_true(process->foreign_child_namespace);
+	process_free(process);
+
+	/* of any thread, and one whose first process is still to come */
+	write_task(812, 'S', status_text);
+	write_task(813, 'S', status_text);
+	process = read_process();
+	assert_false(process->foreign_child_namespace);
+	process_free(process);
+	tree_remove(&tree, "proc/812/task/813/ns/pid_for_children");
 	process = read_process();
 	assert_true(process->foreign_child_namespace);
 	process_free(process);
