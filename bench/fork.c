@@ -1,8 +1,9 @@
 /*
  * The yardstick of a snapshot: how long a bare fork of a C process of a given resident size takes,
- * which the process cannot get below. Prints one line of seconds for each fork.
+ * which the process cannot get below. Like the other programs of the benchmarks it prints a line of
+ * JSON when it is ready and answers each line of its input, with the seconds of one fork.
  *
- * usage: fork BYTES HUGE_BYTES COUNT, HUGE_BYTES of BYTES being in huge pages
+ * usage: fork BYTES HUGE_BYTES, HUGE_BYTES of BYTES being in huge pages
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,16 +56,21 @@ static double time_fork(void)
 int main(int argc, char **argv)
 {
 	size_t size, huge;
+	char line[64];
 
-	if (argc != 4) {
-		fprintf(stderr, "usage: fork BYTES HUGE_BYTES COUNT\n");
+	if (argc != 3) {
+		fprintf(stderr, "usage: fork BYTES HUGE_BYTES\n");
 		return 2;
 	}
 	size = strtoull(argv[1], NULL, 10);
 	huge = strtoull(argv[2], NULL, 10);
 	hold(huge, MADV_HUGEPAGE);
 	hold(size > huge ? size - huge : 0, MADV_NOHUGEPAGE);
-	for (long count = strtol(argv[3], NULL, 10); count > 0; count--)
-		printf("%.9f\n", time_fork());
+	printf("{\"event\":\"ready\"}\n");
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin)) {
+		printf("{\"seconds\":%.9f}\n", time_fork());
+		fflush(stdout);
+	}
 	return 0;
 }

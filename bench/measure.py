@@ -1,0 +1,115 @@
+"""What the benchmarks share: targets, yardsticks, scans timed by the client, tables.
+
+A figure is worth nothing on a machine that does something else at the same moment, so every round
+measures the thing and its yardstick one after the other, and what counts is the median of the rounds.
+"""
+
+import argparse
+import contextlib
+import os
+import pathlib
+import statistics
+import tempfile
+import time
+
+from harness import Daemon, Fixture, top_builddir
+import gobuild
+import procfs
+
+MIB = 1 << 20
+GIB = 1 << 30
+VERSIONS = ("1.26", "1.27")
+BENCH = gobuild.SOURCE_ROOT / "bench"
+
+
+def options(text, count):
+    """The arguments that every benchmark takes."""
+    parser = argparse.ArgumentParser(description=text.splitlines()[0])
+    parser.add_argument("--go", action="append", metavar="VERSION",
+                        help=f"Go version of the targets, can be given more than once "
+                             f"({' and '.join(VERSIONS)})")
+    parser.add_argument("--count", type=int, default=count, help="rounds of each kind (%(default)s)")
+    found = parser.parse_args()
+    found.go = found.go or VERSIONS
+    return found
+
+
+def heap(version, kind, size):
+    """A running target with such a heap."""
+    return Fixture([gobuild.build("heap", version, root=BENCH), kind, size])
+
+
+@contextlib.contextmanager
+def daemon():
+    """One that may stop a target as often as it is asked to."""
+    with tempfile.TemporaryDirectory(prefix="goheapd-bench-") as folder:
+        config = pathlib.Path(folder, "goheapd.conf")
+        config.write_text("min_stop_interval = 0\n")
+        pathlib.Path(folder).chmod(0o755)  # the daemon gives up root
+        with Daemon("--config", config) as running:
+            yield running
+
+
+def huge_bytes(pid):
+    return sum(fields.get("AnonHugePages", 0) for *_, fields in procfs.smaps(pid))
+
+
+def fork_yardstick(target):
+    """A C process as large as the target, in pages of the same sizes, that forks on command."""
+    return Fixture([top_builddir() / "bench" / "fork", procfs.rss_bytes(target.pid),
+                    huge_bytes(target.pid)])
+
+
+def seconds(fixture, command):
+    """How long a fixture took for what it was told to do."""
+    return fixture.command(command)["seconds"]
+
+
+def scan(server, target, mode="fork", **parameters):
+    """What one scan cost, by the client's clock and by the scan's own account."""
+    start = time.monotonic()
+    answer = server.scan(target.pid, mode=mode, **parameters)
+    wall = time.monotonic() - start
+    return {
+        "wall": wall,
+        "total": answer["scan"]["total_seconds"],
+        "pause": answer["scan"]["pause_seconds"],
+        "memory": answer["scan"]["peak_memory_bytes"],
+        "live": answer["heap"]["live_bytes"],
+        "objects": answer["heap"]["live_objects"],
+    }
+
+
+def rounds(count, once):
+    """The median of each figure that once() gives."""
+    rows = [once() for _ in range(count)]
+    return {key: statistics.median(row[key] for row in rows) for key in rows[0]}
+
+
+def machine():
+    with open("/proc/cpuinfo", encoding="ascii") as file:
+        models = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+    with open("/sys/kernel/mm/transparent_hugepage/enabled", encoding="ascii") as file:
+        huge = file.read().partition("[")[2].partition("]")[0]
+    return (f"{len(models)} x {models[0]}, Linux {os.uname().release}, transparent huge pages on "
+            f"`{huge}`")
+
+
+class Table:
+    """Markdown, row by row as they are found."""
+
+    def __init__(self, *headers):
+        print()
+        self.row(*headers)
+        self.row(*["---"] * len(headers))
+
+    def row(self, *cells):
+        print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+
+
+def milliseconds(value):
+    return f"{value * 1e3:.1f} ms"
+
+
+def mebibytes(value):
+    return f"{value / MIB:,.0f} MiB"

@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""How long a target stands still, against a bare fork of a C process of the same resident size.
+
+The heaps are of 1 GiB. In `fork` mode the kernel copies page tables, which the bare fork does as well;
+in `stop` mode the target stands still while its memory is read.
+"""
+
+import measure
+
+KINDS = {"tree": "tree", "buffers": "buffers", "huge": "buffers in huge pages"}
+
+
+def measure_pauses(server, target, count):
+    with measure.fork_yardstick(target) as yardstick:
+        return measure.rounds(count, lambda: {
+            "bare": measure.seconds(yardstick, "fork"),
+            **{mode: measure.scan(server, target, mode)["pause"] for mode in ("fork", "stop")}})
+
+
+def main():
+    options = measure.options(__doc__, 9)
+    table = measure.Table("Go", "heap", "in huge pages", "bare fork", "pause, `fork`",
+                          "per bare fork", "pause, `stop`", "per bare fork")
+    with measure.daemon() as server:
+        for version in options.go:
+            for kind, name in KINDS.items():
+                with measure.heap(version, kind, 1024) as target:
+                    server.scan(target.pid, mode="stop")  # makes the index, and splits no huge page
+                    huge = measure.mebibytes(measure.huge_bytes(target.pid))
+                    found = measure_pauses(server, target, options.count)
+                bare = found["bare"]
+                table.row(version, name, huge, measure.milliseconds(bare),
+                          measure.milliseconds(found["fork"]), f"{found['fork'] / bare:.2f}",
+                          measure.milliseconds(found["stop"]), f"{found['stop'] / bare:.2f}")
+
+
+if __name__ == "__main__":
+    main()
