@@ -50,6 +50,16 @@ struct span {
 	uint64_t bits;    /* where the slots' bits begin in the table's bitmaps */
 };
 
+/*
+ * A user arena chunk that was freed: in use until nothing points into it, but it counts as freed,
+ * its memory is gone, and pointers that are left may be kept but not followed. It is address space
+ * and no more; runtime/arena.go, setUserArenaChunkToFault, since go1.20.
+ */
+static inline bool span_is_quarantined(const struct span *span)
+{
+	return span->user_arena && span->noscan;
+}
+
 struct span_table;
 
 /*

@@ -269,15 +269,6 @@ static struct error *settle_all(struct bits_reading *r)
 	return NULL;
 }
 
-/*
- * A user arena chunk that was freed stays in use until nothing points into it, but it counts as
- * freed and its memory is gone; runtime/arena.go, setUserArenaChunkToFault, since go1.20.
- */
-static bool is_quarantined(const struct span *span)
-{
-	return span->user_arena && span->noscan;
-}
-
 static void remove_quarantined(struct span_table *table, const struct span *span)
 {
 	uint64_t first = span->bits / BITMAP_WORD_BITS;
@@ -309,7 +300,7 @@ static void count_all(struct bits_reading *r)
 
 		if (span->state != SPAN_IN_USE)
 			continue;
-		if (is_quarantined(span))
+		if (span_is_quarantined(span))
 			remove_quarantined(table, span);
 		else
 			count_span(table, span, r->sources[i].alloc_count);

@@ -159,7 +159,7 @@ static struct error *add_span(struct walk *w, const struct span_candidate *candi
 	table->bit_count += bitmap_words(span->elem_count) * BITMAP_WORD_BITS;
 	if (w->next_object > UINT32_MAX)
 		return error_new(ERROR_LIMIT, "more than %" PRIu32 " object slots", UINT32_MAX);
-	size = span->elem_size * span->elem_count;
+	size = span_is_quarantined(span) ? 0 : span->elem_size * span->elem_count;
 	if (size > span->limit - span->base)
 		size = span->limit - span->base;
 	table->first_objects[index] = span->first_object;

@@ -123,6 +123,8 @@ void heap_usage_count(const struct heap_pages *heap, const struct resident *resi
 	for (uint32_t i = 0; i < span_table_count(heap->spans); i++) {
 		const struct span *span = span_table_at(heap->spans, i);
 
+		if (span_is_quarantined(span))
+			continue;
 		if (span->state == SPAN_IN_USE)
 			count_in_use(&c, span);
 		else

@@ -198,7 +198,9 @@ static struct error *paint_heap(const struct process_map_input *in, struct addre
 			err = add_joined(&layer, r->start, r->start + r->page_count * GO_PAGE_SIZE);
 			run++;
 		} else {
-			err = add_joined(&layer, s->base, s->base + s->page_count * GO_PAGE_SIZE);
+			if (!span_is_quarantined(s))
+				err = add_joined(&layer, s->base,
+						 s->base + s->page_count * GO_PAGE_SIZE);
 			span++;
 		}
 	}

@@ -264,6 +264,9 @@ static void freed_user_arenas_count_as_freed(void **state)
 	assert_slots(table, 6, 0, 0, 0);
 	assert_int_equal(span_table_totals(table)->allocated_bytes, 16000);
 	assert_int_equal(span_table_totals(table)->quarantined_bytes, 2 * GO_PAGE_SIZE);
+	assert_int_equal(span_table_object(table, span_table_at(table, 0)->base), 1);
+	/* pointers that are left of a freed one lead nowhere, which is no fault */
+	assert_int_equal(span_table_object(table, span_table_at(table, 1)->base), OBJECT_NONE);
 	span_table_free(table);
 }
 
