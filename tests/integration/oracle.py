@@ -9,6 +9,7 @@ may: for a new thread, or by keeping some dead unique values for a cycle. BOUND_
 import shutil
 
 import gobuild
+import variants
 from harness import Daemon, Fixture, build_fixture, check_sums, find_node, need_root
 from procfs import unharmed
 from tap import Skip, Suite, check, check_equal, check_within, note
@@ -61,8 +62,11 @@ def check_unreachable(target):
     check_equal(last["garbage_objects"], after["garbage_objects"], "garbage objects")
 
 
-def judge(version, experiment="", wrapper=(), flags=(), env=None):
-    program = build_fixture("oracle", version, experiment, flags, env)
+def judge(version, experiment="", wrapper=()):
+    judge_program(build_fixture("oracle", version, experiment), version, wrapper)
+
+
+def judge_program(program, version, wrapper=()):
     with Fixture([program], wrapper) as target, unharmed(target.pid):
         for mode in ("fork", "stop"):
             scan = daemon.scan(target.pid, mode=mode)
@@ -85,25 +89,14 @@ for variant in gobuild.VARIANTS:
     add_test(*variant)
 
 
-# Ways of building that change where things lie, what debug information looks like, or what is alive.
-BUILDS = [
-    ("1.15", "a position independent executable", ("-buildmode=pie",), {}),
-    ("1.27", "a position independent executable", ("-buildmode=pie",), {}),
-    ("1.19", "uncompressed debug information", ("-ldflags=-compressdwarf=false",), {}),
-    ("1.25", "uncompressed debug information", ("-ldflags=-compressdwarf=false",), {}),
-    ("1.26", "without optimisation", ("-gcflags=all=-N -l",), {}),
-    ("1.22", "linked by the C compiler", ("-ldflags=-linkmode=external",), {"CGO_ENABLED": "1"}),
-]
-
-
-def add_build_test(version, name, flags, env):
-    @suite.test(f"go{version}, {name}: the same")
+def add_variant_test(way, version):
+    @suite.test(f"go{version}, {way.name}: the same")
     def _():
-        judge(version, flags=flags, env=env)
+        judge_program(variants.build("oracle", version, way), version)
 
 
-for way in BUILDS:
-    add_build_test(*way)
+for one in variants.chosen():
+    add_variant_test(*one)
 
 
 @suite.test("the same in a pid namespace, as its pid 1")

@@ -10,10 +10,12 @@ import time
 
 import gobuild
 import harness
+import variants
 from harness import Fixture, build_fixture
 from tap import Skip, Suite, check, check_equal, note
 
 EXACT = 0  # of enum stack_trust
+LOOPS = {"GOGC": "5", "GORACE": "report_bugs=0"}  # they race on a number that nobody reads
 CUT_FRAMES = 90  # go1.15 stops printing after a hundred, hidden ones included, and may not say so
 
 suite = Suite()
@@ -111,13 +113,13 @@ def users_own(fact):
 
 
 def check_stacks(fact, hello):
+    """The first of the stacks is that of the goroutine that printed them, which has gone on since."""
     goroutines = {goroutine["id"]: goroutine for goroutine in fact["goroutines"]}
     printed = printed_stacks(hello["stacks"])
     shown = {g["id"] for g in users_own(fact)}
     check_equal(shown, set(printed), "goroutines that are not the system's")
-    for identifier, (state, frames) in printed.items():
-        if identifier != 1:  # it has gone on since
-            check_stack(goroutines[identifier], state, frames)
+    for identifier, (state, frames) in list(printed.items())[1:]:
+        check_stack(goroutines[identifier], state, frames)
 
 
 def check_walks(fact):
@@ -140,10 +142,14 @@ def check_still(program, goroutines):
 
 # --- Programs that do not hold still
 
-def check_loops(version, count, steps=0, processors=1, **keywords):
+def check_loops(version, *arguments, **keywords):
+    check_loops_of(build_fixture("stacks", version), *arguments, **keywords)
+
+
+def check_loops_of(program, count, steps=0, processors=1, **keywords):
     """At every stop of goroutines that compute, all that they hold is found. A collection is
     nearly always under way."""
-    with start(version, "loops", str(processors), env={"GOGC": "5"}, **keywords) as target:
+    with Fixture([program, "loops", str(processors)], env=LOOPS, **keywords) as target:
         stops, conservative = facts(target.pid, count, steps), 0
         for fact in stops:
             check_objects(fact, target.hello)
@@ -193,10 +199,18 @@ def _():
     check_loops("1.27", harness.repeat_count(20, 200), wrapper=wrapper)
 
 
-@suite.test("position independent and unoptimised programs read the same")
-def _():
-    for flags in (["-buildmode=pie"], ["-gcflags=all=-N -l"]):
-        check_still(build_fixture("stacks", "1.26", flags=flags), 38)
+def add_variant_test(way, version):
+    @suite.test(f"go{version}, {way.name}: stacks read the same")
+    def _():
+        program = variants.build("stacks", version, way)
+        check_still(program, 38)
+        check_loops_of(program, harness.repeat_count(20, 20), processors=4)
+        if way.needs_c() and way.form is gobuild.PROGRAM:
+            check_still(variants.build("callbacks", version, way), 4)
+
+
+for one in variants.chosen():
+    add_variant_test(*one)
 
 
 def add_callback_test(version):

@@ -86,7 +86,7 @@ def content_hash(parts, files):
     return digest.hexdigest()[:16]
 
 
-def run_go(command, environment, directory):
+def run(command, environment, directory):
     done = subprocess.run(command, cwd=directory, env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     if done.returncode != 0:
@@ -102,8 +102,51 @@ def compile_fixture(sources, fixture, version, flags, environment, output):
         pathlib.Path(folder, "go.mod").write_text(f"module goheapd/{fixture}\n\ngo {version}\n")
         partial = output.with_name(output.name + ".part")
         command = [goroot(version) / "bin" / "go", "build", "-o", partial, *flags, "."]
-        run_go(command, environment, folder)
+        run(command, environment, folder)
         os.rename(partial, output)
+
+
+class Program:
+    """How a fixture becomes a process: by itself."""
+
+    tags = ()
+    companions = ()  # fixtures whose sources go into it, too
+
+    def make(self, sources, fixture, version, flags, environment, output):
+        compile_fixture(sources, fixture, version, flags, environment, output)
+
+
+class PluginHost(Program):
+    """With plugins, which lie beside it as NAME.so and which it opens when it starts."""
+
+    tags = ("plugins",)
+    companions = ("plugin_globals", "plugin_stacks")
+
+    def make(self, sources, fixture, version, flags, environment, output):
+        for name in self.companions:
+            compile_fixture(fixture_sources(name), name, version,
+                            [*flags, "-buildmode=plugin"], environment,
+                            output.with_name(f"{name}.so"))
+        super().make(sources, fixture, version, flags, environment, output)
+
+
+class Archive(Program):
+    """As a C archive in a program of C's, of which only threads are left when it is ready."""
+
+    tags = ("archive",)
+    companions = ("archive_main",)
+
+    def make(self, sources, fixture, version, flags, environment, output):
+        archive = output.with_name(f"{fixture}.a")
+        compile_fixture(sources, fixture, version, [*flags, "-buildmode=c-archive"], environment,
+                        archive)
+        partial = output.with_name(output.name + ".part")
+        run(["gcc", "-g", "-O2", "-o", partial, *fixture_sources(*self.companions), archive,
+             "-pthread"], environment, output.parent)
+        os.rename(partial, output)
+
+
+PROGRAM, PLUGIN_HOST, ARCHIVE = Program(), PluginHost(), Archive()
 
 
 @contextlib.contextmanager
@@ -114,21 +157,27 @@ def locked(path):
         yield
 
 
-def build(fixture, version, experiment="", flags=(), env=None, root=FIXTURES):
+def fixture_sources(*fixtures, root=FIXTURES):
+    return sorted(path for fixture in fixtures for path in (root / fixture).iterdir()
+                  if path.suffix in (".go", ".c", ".h", ".s"))
+
+
+def build(fixture, version, experiment="", flags=(), env=None, root=FIXTURES, form=PROGRAM):
     """The path of the fixture as an executable of that version; builds it when it is not there."""
     extra = env or {}
-    sources = sorted(path for path in (root / fixture).iterdir()
-                     if path.suffix in (".go", ".c", ".h", ".s"))
+    sources = fixture_sources(fixture, root=root)
+    if form.tags:
+        flags = [*flags, "-tags=" + ",".join(form.tags)]
     environment = go_environment(version, experiment, extra)
     toolchain = (goroot(version) / "VERSION").read_text()
     key = content_hash([version, toolchain, experiment, *flags, repr(sorted(extra.items()))],
-                       sources)
+                       [*sources, *fixture_sources(*form.companions)])
     folder = build_root() / "tests" / "programs" / f"{variant_name(version, experiment)}-{key}"
     folder.mkdir(parents=True, exist_ok=True)
     output = folder / fixture
     with locked(folder / "lock"):
         if not output.exists():
-            compile_fixture(sources, fixture, version, flags, environment, output)
+            form.make(sources, fixture, version, flags, environment, output)
     return output
 
 

@@ -1,5 +1,6 @@
 #include "tests/support/live_target.h"
 
+#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -38,11 +39,33 @@ static void proc_memory_free(struct memory *memory)
 	free(proc);
 }
 
+/* A thread that has memory: the leader may have ended. */
+static pid_t live_thread(pid_t pid)
+{
+	char path[PATH_MAX_SIZE], link[1];
+	const struct dirent *entry;
+	pid_t found = pid;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	tasks = opendir(path);
+	while (tasks && (entry = readdir(tasks))) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/exe", (int)pid, atoi(entry->d_name));
+		if (readlink(path, link, sizeof(link)) < 0)
+			continue;
+		found = atoi(entry->d_name);
+		break;
+	}
+	if (tasks)
+		closedir(tasks);
+	return found;
+}
+
 static struct error *open_proc(pid_t pid, const char *name, int *ret)
 {
 	char path[PATH_MAX_SIZE];
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)pid, (int)live_thread(pid), name);
 	*ret = open(path, O_RDONLY | O_CLOEXEC);
 	if (*ret < 0)
 		return error_system(errno, "%s", path);

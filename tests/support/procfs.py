@@ -32,12 +32,21 @@ def children(pid):
     return found
 
 
+def live_thread(pid):
+    """A thread that has not ended: the leader, unless that has left the others behind."""
+    for tid in sorted(threads(pid), key=lambda tid: tid != pid):
+        with contextlib.suppress(OSError):
+            if status(pid, tid)["State"][0] not in "ZX":
+                return tid
+    raise ProcessLookupError(f"process {pid} has ended")
+
+
 def descriptors(pid):
     """Number and aim of every open descriptor."""
-    found = {}
-    for name in os.listdir(f"/proc/{pid}/fd"):
+    found, folder = {}, f"/proc/{pid}/task/{live_thread(pid)}/fd"
+    for name in os.listdir(folder):
         with contextlib.suppress(OSError):
-            found[int(name)] = os.readlink(f"/proc/{pid}/fd/{name}")
+            found[int(name)] = os.readlink(f"{folder}/{name}")
     return found
 
 
@@ -61,7 +70,7 @@ def is_kernel_thread(pid):
 
 def is_running(pid):
     try:
-        return status(pid)["State"][0] not in "ZX"
+        return bool(live_thread(pid))
     except (OSError, KeyError):
         return False
 
@@ -114,7 +123,9 @@ def has_no_tracer(pid):
 
 
 def none_stopped(pid):
-    return all(fields["State"][0] not in "tTZ" for fields in thread_statuses(pid))
+    """Nor dead and not let go by a tracer, as only a leader may be."""
+    return all(fields["State"][0] not in ("tT" if fields["Pid"] == str(pid) else "tTZ")
+               for fields in thread_statuses(pid))
 
 
 @contextlib.contextmanager

@@ -54,8 +54,9 @@ static void reach(struct tracer *tracer, taddr addr, bool conservative)
 
 	if (!object) {
 		span = span_table_find(tracer->spans, addr);
-		tracer->stray += !conservative && is_heap_address(tracer, addr) &&
-				 !(span && span->state == SPAN_MANUAL);
+		tracer->stray +=
+		    !conservative && is_heap_address(tracer, addr) &&
+		    !(span && (span->state == SPAN_MANUAL || span_is_quarantined(span)));
 		return;
 	}
 	span = span_table_span_of(tracer->spans, object);
