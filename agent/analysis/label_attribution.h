@@ -4,6 +4,8 @@
  * creators). The last two parties are always there: system goroutines with system stacks, and
  * globals (data, bss, specials, queues, timers).
  *
+ * Marking itself tells a few parties apart (mark.h). For more:
+ *
  *	colours   one walk tells what each party holds alone, and what is shared
  *	groups    the shared part is folded: objects that the same parties must reach become one
  *	reach     who reaches each group, many parties at a time by bit mask; parties that enter
@@ -18,6 +20,7 @@
 
 struct graph;
 struct heap_root;
+struct label_owner;
 struct label_owners;
 struct root_set;
 struct special_table;
@@ -32,6 +35,13 @@ struct label_attribution {
 	uint32_t party_count;     /* system and global included */
 	unsigned thread_count;
 };
+
+/* The party that a root's object is reached by. */
+uint32_t label_party_of_root(const struct label_attribution *input, const struct heap_root *root);
+
+/* The party that an owned object belongs to. */
+uint32_t label_party_of_owner(const struct label_attribution *input,
+			      const struct label_owner *owner);
 
 static inline uint32_t label_system_party(const struct label_attribution *input)
 {

@@ -41,15 +41,6 @@ struct painter {
 	struct queued queue[QUEUE_SIZE];
 };
 
-uint32_t label_party_of_root(const struct label_attribution *input, const struct heap_root *root)
-{
-	if (root->goroutine != ROOT_NO_GOROUTINE)
-		return input->party_of[root->goroutine];
-	if (root->kind == ROOT_SYSTEM_STACK)
-		return label_system_party(input);
-	return label_global_party(input);
-}
-
 /* Raises an object's colour; what it leads to must then be raised too. */
 static struct error *visit(struct painter *p, uint32_t object, uint32_t color)
 {
@@ -262,12 +253,10 @@ static void claim_owned(struct coloring *coloring)
 
 	for (size_t i = 0; i < input->owners->count; i++) {
 		const struct label_owner *owner = &input->owners->items[i];
-		uint32_t party = owner->goroutine == ROOT_NO_GOROUTINE
-				     ? label_global_party(input)
-				     : input->party_of[owner->goroutine];
 
 		atomic_fetch_or_explicit(&coloring->colors[owner->object],
-					 COLOR_OWNED | (party + 1), memory_order_relaxed);
+					 COLOR_OWNED | (label_party_of_owner(input, owner) + 1),
+					 memory_order_relaxed);
 	}
 }
 

@@ -43,9 +43,6 @@ static inline bool color_is_shared(uint32_t color)
 	return (color & COLOR_MASK) == COLOR_SHARED;
 }
 
-/* The party that a root's object is reached by. */
-uint32_t label_party_of_root(const struct label_attribution *input, const struct heap_root *root);
-
 /* Colours all that is live. Input and budget are borrowed for the colouring's life. */
 must_check struct error *coloring_init(struct coloring *coloring,
 				       const struct label_attribution *input,

@@ -1,78 +1,46 @@
 /*
- * Marking. Every object has a byte of state: is it live, has it edges. A thread marks by a plain
- * store, no locked instruction: of two that meet at an object both may go on to follow it, which
- * costs a little and changes nothing. Objects without edges end there.
+ * Marking. Every object has a byte of state: is it live, which parties reach it, has it edges. A
+ * walk begins with the roots of one phase and one party (mark_walk.h). Phases come one after the
+ * other, and what is live is counted in between; in each phase parties have their turns until no
+ * walk finds another party's objects alive any more.
  *
- * Nearly every step of a walk through a large heap is a cache miss, so objects to follow go
- * through a short queue on their way from the work block, and at three places of it what comes
- * next is prefetched:
- *
- *	work block --> [ ends . . . . edges . . . . states . . . ] --> visit edges --> work block
- *
- * where an object's edges begin and end, then the edges, then the states they lead to.
+ * Attribution to few parties is thus a by-product: pointers to owned objects (label_owner.h) keep
+ * them alive, but only their owner's walk goes on from there.
  */
 #include "agent/analysis/mark.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/analysis/graph_private.h"
-#include "agent/analysis/root_set.h"
-#include "agent/analysis/work_pool.h"
+#include "agent/analysis/label_owner.h"
+#include "agent/analysis/mark_walk.h"
 #include "agent/analysis/workers.h"
 #include "agent/goruntime/special.h"
 
-enum {
-	QUEUE_SIZE = 32,  /* a power of two */
-	QUEUE_EDGES = 20, /* places from the head of the queue */
-	QUEUE_STATES = 10,
-	EDGES_TO_PREFETCH = 16, /* of one object */
-	ROOTS_AT_ONCE = 1024,
-};
+static_assert(STATE_PARTIES == (1 << MARK_PARTIES_MAX) - 1, "a bit of the state for each party");
 
-enum phase { PHASE_EXACT, PHASE_CONSERVATIVE, PHASE_SYSTEM_STACK, PHASE_COUNT };
-
-/* Bits of an object's state; the first changes while threads mark, the others do not. */
-enum { STATE_LIVE = 1, STATE_HAS_EDGES = 2, STATE_FINALIZABLE = 4 };
-
-typedef _Atomic uint8_t object_state;
+enum { SPANS_AT_ONCE = 1024, COMBINATIONS = 1 << MARK_PARTIES_MAX };
 
 struct mark {
 	const struct graph *graph;
+	uint32_t party_count;
 	struct budget budget;
 	struct pages state_pages;
 	object_state *states; /* by object */
 	struct mark_totals totals;
 };
 
-/* One phase of marking. */
+/* A marking under way. */
 struct marking {
 	struct mark *mark;
-	const struct root_set *roots;
-	const struct special_table *specials;
-	enum phase phase;
-	_Atomic uint64_t next_root;
-	_Atomic uint64_t next_special;
-	_Atomic uint64_t free_slot_hits;
-	struct work_pool pool;
-};
-
-struct queued {
-	uint32_t object;
-	uint32_t slot;
-	const struct graph_row *row;
-};
-
-/* One thread's. */
-struct marker {
-	struct marking *marking;
-	object_state *states;
-	const struct graph *graph;
-	struct work work;
-	uint64_t free_slot_hits;
-	uint32_t head, length; /* of the queue */
-	struct queued queue[QUEUE_SIZE];
+	struct mark_walk walk; /* the next one */
+	unsigned thread_count;
+	struct owned_list owned;
+	uint64_t owned_seen[MARK_PARTIES_MAX]; /* what of the list each party has followed */
+	bool has_roots[MARK_PHASE_COUNT][MARK_PARTIES_MAX];
 };
 
 void mark_free(struct mark *mark)
@@ -83,222 +51,25 @@ void mark_free(struct mark *mark)
 	free(mark);
 }
 
-static struct error *visit(struct marker *m, uint32_t object)
-{
-	uint8_t state;
+/* ---- walks over all spans, by several threads ---- */
 
-	if (object == OBJECT_NONE) {
-		m->free_slot_hits++;
-		return NULL;
-	}
-	state = atomic_load_explicit(&m->states[object], memory_order_relaxed);
-	if (state & STATE_LIVE)
-		return NULL;
-	atomic_store_explicit(&m->states[object], state | STATE_LIVE, memory_order_relaxed);
-	if (!(state & STATE_HAS_EDGES))
-		return NULL;
-	return work_push(&m->work, object);
-}
-
-static struct error *visit_edges(struct marker *m, const struct graph_row *row, uint32_t slot)
-{
-	for (uint32_t i = row->ends[slot]; i < row->ends[slot + 1]; i++) {
-		struct error *err = visit(m, row->edges[i]);
-
-		if (err)
-			return err;
-	}
-	return NULL;
-}
-
-static const struct queued *queued_at(const struct marker *m, uint32_t place)
-{
-	return &m->queue[(m->head + place) % QUEUE_SIZE];
-}
-
-static void prefetch_edges(const struct queued *queued)
-{
-	__builtin_prefetch(&queued->row->edges[queued->row->ends[queued->slot]]);
-}
-
-static void prefetch_states(const struct marker *m, const struct queued *queued)
-{
-	const uint32_t *ends = &queued->row->ends[queued->slot];
-	uint32_t count = ends[1] - ends[0];
-
-	if (count > EDGES_TO_PREFETCH)
-		count = EDGES_TO_PREFETCH;
-	for (uint32_t i = 0; i < count; i++)
-		__builtin_prefetch(&m->states[queued->row->edges[ends[0] + i]], 1);
-}
-
-static void enqueue(struct marker *m, uint32_t object)
-{
-	uint32_t span = span_lookup_span_of(m->graph->lookup, object);
-	struct queued *last = &m->queue[(m->head + m->length) % QUEUE_SIZE];
-
-	last->row = &m->graph->rows[span];
-	last->slot = object - m->graph->lookup->first_objects[span];
-	__builtin_prefetch(&last->row->ends[last->slot]);
-	m->length++;
-	if (m->length > QUEUE_EDGES)
-		prefetch_edges(queued_at(m, QUEUE_EDGES));
-	if (m->length > QUEUE_STATES)
-		prefetch_states(m, queued_at(m, QUEUE_STATES));
-}
-
-/* Follows what is in the thread's own block, and what that leads to. */
-static struct error *drain(struct marker *m)
-{
-	uint32_t object;
-	struct error *err;
-
-	for (;;) {
-		while (m->length < QUEUE_SIZE && work_pop(&m->work, &object))
-			enqueue(m, object);
-		if (!m->length)
-			return NULL;
-		m->length--;
-		err = visit_edges(m, m->queue[m->head].row, m->queue[m->head].slot);
-		m->head = (m->head + 1) % QUEUE_SIZE;
-		if (!err)
-			err = work_share(&m->work);
-		if (err)
-			return err;
-	}
-}
-
-static enum phase phase_of(enum root_kind kind)
-{
-	if (kind == ROOT_SYSTEM_STACK)
-		return PHASE_SYSTEM_STACK;
-	return root_kind_is_conservative(kind) ? PHASE_CONSERVATIVE : PHASE_EXACT;
-}
-
-static struct error *mark_roots(struct marker *m, uint64_t start, uint64_t end)
-{
-	struct marking *marking = m->marking;
-
-	for (uint64_t i = start; i < end; i++) {
-		const struct heap_root *root = root_set_at(marking->roots, i);
-		struct error *err;
-
-		if (phase_of((enum root_kind)root->kind) != marking->phase)
-			continue;
-		err = visit(m, root->object);
-		if (err)
-			return err;
-	}
-	return drain(m);
-}
-
-/*
- * The fields of an object with a finalizer are roots, the object itself is not
- * (runtime/mgcmark.go, markrootSpans).
- */
-static struct error *mark_specials(struct marker *m, uint32_t start, uint32_t end)
-{
-	for (uint32_t i = start; i < end; i++) {
-		const struct special *special = special_table_at(m->marking->specials, i);
-		const uint32_t *edges;
-		uint32_t count;
-		struct error *err = NULL;
-
-		if (special->kind != SPECIAL_FINALIZER)
-			continue;
-		edges = graph_edges(m->graph, special->object, &count);
-		for (uint32_t e = 0; e < count && !err; e++)
-			err = visit(m, edges[e]);
-		if (err)
-			return err;
-	}
-	return drain(m);
-}
-
-/* The next piece of a shared list of count items; false when there is none left. */
-static bool next_piece(_Atomic uint64_t *next, uint64_t count, uint64_t *ret_start,
-		       uint64_t *ret_end)
-{
-	uint64_t start = atomic_fetch_add(next, ROOTS_AT_ONCE);
-
-	if (start >= count)
-		return false;
-	*ret_start = start;
-	*ret_end = count - start < ROOTS_AT_ONCE ? count : start + ROOTS_AT_ONCE;
-	return true;
-}
-
-static struct error *mark_all(struct marker *m)
-{
-	struct marking *marking = m->marking;
-	uint64_t roots = root_set_count(marking->roots);
-	uint64_t specials =
-	    marking->phase == PHASE_EXACT ? special_table_count(marking->specials) : 0;
-	uint64_t start, end;
-	struct error *err = NULL;
-
-	while (!err && next_piece(&marking->next_root, roots, &start, &end))
-		err = mark_roots(m, start, end);
-	while (!err && next_piece(&marking->next_special, specials, &start, &end))
-		err = mark_specials(m, (uint32_t)start, (uint32_t)end);
-	while (!err && work_refill(&m->work))
-		err = drain(m);
-	return err;
-}
-
-static struct error *run_marker(void *arg, unsigned i)
-{
-	struct marking *marking = arg;
-	struct marker m = { .marking = marking, .states = marking->mark->states };
-	struct error *err;
-
-	(void)i;
-	m.graph = marking->mark->graph;
-	err = work_join(&m.work, &marking->pool);
-	if (err)
-		return err;
-	err = mark_all(&m);
-	if (err)
-		work_abort(&m.work);
-	work_leave(&m.work);
-	atomic_fetch_add(&marking->free_slot_hits, m.free_slot_hits);
-	return err;
-}
-
-static struct error *run_phase(struct mark *mark, const struct root_set *roots,
-			       const struct special_table *specials, enum phase phase,
-			       unsigned thread_count)
-{
-	struct marking marking = {
-		.mark = mark, .roots = roots, .specials = specials, .phase = phase
-	};
-	struct error *err;
-
-	work_pool_init(&marking.pool);
-	err = workers_run(thread_count, run_marker, &marking);
-	work_pool_fini(&marking.pool);
-	mark->totals.free_slot_hits += marking.free_slot_hits;
-	return err;
-}
-
-/* A walk over all spans, by several threads. */
 struct span_walk {
 	struct mark *mark;
 	void (*visit)(struct span_walk *walk, uint32_t span);
-	_Atomic uint64_t next_span;
+	_Atomic uint32_t next_span;
 	_Atomic uint64_t objects, bytes; /* of count_live */
+	_Atomic uint64_t hits;           /* of count_free_slot_hits */
 };
 
 static struct error *walk_spans(void *arg, unsigned i)
 {
 	struct span_walk *walk = arg;
-	uint64_t start, end;
+	uint32_t span_count = span_table_count(walk->mark->graph->spans), start;
 
 	(void)i;
-	while (
-	    next_piece(&walk->next_span, span_table_count(walk->mark->graph->spans), &start, &end))
-		for (; start < end; start++)
-			walk->visit(walk, (uint32_t)start);
+	while ((start = atomic_fetch_add(&walk->next_span, SPANS_AT_ONCE)) < span_count)
+		for (uint32_t k = 0; k < SPANS_AT_ONCE && k < span_count - start; k++)
+			walk->visit(walk, start + k);
 	return NULL;
 }
 
@@ -320,6 +91,191 @@ static void count_live(struct span_walk *walk, uint32_t i)
 
 	atomic_fetch_add_explicit(&walk->objects, live, memory_order_relaxed);
 	atomic_fetch_add_explicit(&walk->bytes, live * span->elem_size, memory_order_relaxed);
+}
+
+static uint64_t free_slot_edges(const struct graph *graph, uint32_t object)
+{
+	uint32_t count;
+	const uint32_t *edges = graph_edges(graph, object, &count);
+	uint64_t hits = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		hits += edges[i] == OBJECT_NONE;
+	return hits;
+}
+
+static void count_free_slot_hits(struct span_walk *walk, uint32_t i)
+{
+	const struct span *span = span_table_at(walk->mark->graph->spans, i);
+	uint64_t hits = 0;
+
+	for (uint32_t slot = 0; walk->mark->graph->rows[i].edges && slot < span->elem_count; slot++)
+		if (mark_is_live(walk->mark, span->first_object + slot))
+			hits += free_slot_edges(walk->mark->graph, span->first_object + slot);
+	atomic_fetch_add_explicit(&walk->hits, hits, memory_order_relaxed);
+}
+
+/* ---- phases ---- */
+
+static void note_roots(struct marking *m)
+{
+	const struct root_set *roots = m->walk.roots;
+
+	for (uint64_t i = 0; i < root_set_count(roots); i++) {
+		const struct heap_root *root = root_set_at(roots, i);
+		enum mark_phase phase = mark_phase_of((enum root_kind)root->kind);
+
+		m->has_roots[phase][mark_party_of_root(m->walk.parties, root)] = true;
+	}
+	if (special_table_count(m->walk.specials))
+		m->has_roots[MARK_EXACT][mark_party_of_specials(m->walk.parties)] = true;
+}
+
+static struct error *walk_party(struct marking *m, uint32_t party, bool from_roots)
+{
+	uint64_t owned_end = m->owned.count;
+	struct error *err;
+
+	m->walk.party = party;
+	m->walk.from_roots = from_roots;
+	m->walk.owned_start = m->owned_seen[party];
+	err = mark_walk_run(&m->walk, m->thread_count);
+	m->owned_seen[party] = owned_end;
+	return err;
+}
+
+static struct error *walk_roots(struct marking *m)
+{
+	struct error *err = NULL;
+
+	for (uint32_t party = 0; party < m->mark->party_count && !err; party++)
+		if (m->has_roots[m->walk.phase][party])
+			err = walk_party(m, party, true);
+	return err;
+}
+
+/* Each object enters the list once, so this ends. */
+static struct error *walk_owned(struct marking *m)
+{
+	uint32_t parties = m->mark->party_count, quiet = 0;
+	struct error *err = NULL;
+
+	for (uint32_t party = 0; quiet < parties && !err; party = (party + 1) % parties) {
+		quiet = m->owned_seen[party] == m->owned.count ? quiet + 1 : 0;
+		if (!quiet)
+			err = walk_party(m, party, false);
+	}
+	return err;
+}
+
+static bool phase_has_roots(const struct marking *m, enum mark_phase phase)
+{
+	for (uint32_t party = 0; party < m->mark->party_count; party++)
+		if (m->has_roots[phase][party])
+			return true;
+	return false;
+}
+
+/* Marks from the roots of one phase and counts what is live then. */
+static struct error *run_phase(struct marking *m, enum mark_phase phase, uint64_t *ret_bytes)
+{
+	struct span_walk count = { .mark = m->mark, .visit = count_live };
+	struct error *err;
+
+	m->walk.phase = phase;
+	err = walk_roots(m);
+	if (!err)
+		err = walk_owned(m);
+	if (!err)
+		err = workers_run(m->thread_count, walk_spans, &count);
+	m->mark->totals.live_objects = count.objects;
+	*ret_bytes = count.bytes;
+	return err;
+}
+
+static struct error *run_phases(struct marking *m)
+{
+	struct mark_totals *totals = &m->mark->totals;
+	uint64_t live_bytes[MARK_PHASE_COUNT];
+	struct error *err = NULL;
+
+	for (enum mark_phase phase = MARK_EXACT; !err && phase < MARK_PHASE_COUNT; phase++) {
+		if (phase == MARK_EXACT || phase_has_roots(m, phase))
+			err = run_phase(m, phase, &live_bytes[phase]);
+		else
+			live_bytes[phase] = live_bytes[phase - 1];
+	}
+	if (err)
+		return err;
+	totals->live_bytes = live_bytes[MARK_SYSTEM_STACK];
+	totals->conservative_only_bytes = totals->live_bytes - live_bytes[MARK_EXACT];
+	totals->system_stack_only_bytes = totals->live_bytes - live_bytes[MARK_CONSERVATIVE];
+	return NULL;
+}
+
+/* Before any walk: what is owned has its party. */
+static struct error *claim_owned(struct marking *m)
+{
+	const struct label_attribution *parties = m->walk.parties;
+	const struct label_owners *owners = parties ? parties->owners : NULL;
+
+	if (!owners || !owners->count)
+		return NULL;
+	m->owned.objects = calloc(owners->count, sizeof(*m->owned.objects));
+	if (!m->owned.objects)
+		return &error_nomem;
+	for (size_t i = 0; i < owners->count; i++) {
+		uint32_t party = label_party_of_owner(parties, &owners->items[i]);
+
+		m->mark->states[owners->items[i].object] |= (uint8_t)(STATE_OWNED | 1 << party);
+	}
+	return NULL;
+}
+
+static struct error *run(struct marking *m)
+{
+	struct span_walk edges = { .mark = m->mark, .visit = note_edges };
+	struct error *err = workers_run(m->thread_count, walk_spans, &edges);
+
+	if (!err)
+		err = claim_owned(m);
+	if (err)
+		return err;
+	note_roots(m);
+	err = run_phases(m);
+	free(m->owned.objects);
+	return err;
+}
+
+/* ---- what is left to count ---- */
+
+/* An object with a finalizer that is not live revives what it leads to all the same. */
+static uint64_t count_finalizer_hits(const struct mark *mark, const struct special_table *specials)
+{
+	uint64_t hits = 0;
+
+	for (uint32_t i = 0; i < special_table_count(specials); i++) {
+		const struct special *special = special_table_at(specials, i);
+
+		if (special->kind == SPECIAL_FINALIZER && !mark_is_live(mark, special->object))
+			hits += free_slot_edges(mark->graph, special->object);
+	}
+	return hits;
+}
+
+/* There are none in a right scan. */
+static struct error *note_free_slot_hits(struct marking *m)
+{
+	struct span_walk count = { .mark = m->mark, .visit = count_free_slot_hits };
+	struct mark_totals *totals = &m->mark->totals;
+	struct error *err;
+
+	totals->free_slot_hits = root_set_free_slot_hits(m->walk.roots);
+	if (!m->mark->graph->totals.free_slot_edges)
+		return NULL;
+	err = workers_run(m->thread_count, walk_spans, &count);
+	totals->free_slot_hits += count.hits + count_finalizer_hits(m->mark, m->walk.specials);
+	return err;
 }
 
 static void note_finalizable(struct mark *mark, const struct special_table *specials)
@@ -354,53 +310,6 @@ static void count_garbage(struct mark *mark)
 	    spans->allocated_bytes - totals->live_bytes - totals->finalizable_bytes;
 }
 
-/* Marks from the roots of one phase and counts what is live then. */
-static struct error *run_counted(struct mark *mark, const struct root_set *roots,
-				 const struct special_table *specials, enum phase phase,
-				 unsigned thread_count, uint64_t *ret_bytes)
-{
-	struct span_walk count = { .mark = mark, .visit = count_live };
-	struct error *err = run_phase(mark, roots, specials, phase, thread_count);
-
-	if (!err)
-		err = workers_run(thread_count, walk_spans, &count);
-	mark->totals.live_objects = count.objects;
-	*ret_bytes = count.bytes;
-	return err;
-}
-
-static bool has_roots(const struct root_set *roots, enum phase phase)
-{
-	for (uint64_t i = 0; i < root_set_count(roots); i++)
-		if (phase_of((enum root_kind)root_set_at(roots, i)->kind) == phase)
-			return true;
-	return false;
-}
-
-static struct error *run_phases(struct mark *mark, const struct root_set *roots,
-				const struct special_table *specials, unsigned thread_count)
-{
-	struct span_walk edges = { .mark = mark, .visit = note_edges };
-	uint64_t live_bytes[PHASE_COUNT];
-	struct error *err = workers_run(thread_count, walk_spans, &edges);
-
-	for (enum phase phase = PHASE_EXACT; !err && phase < PHASE_COUNT; phase++) {
-		if (phase == PHASE_EXACT || has_roots(roots, phase))
-			err = run_counted(mark, roots, specials, phase, thread_count,
-					  &live_bytes[phase]);
-		else
-			live_bytes[phase] = live_bytes[phase - 1];
-	}
-	if (err)
-		return err;
-	mark->totals.live_bytes = live_bytes[PHASE_SYSTEM_STACK];
-	mark->totals.conservative_only_bytes = mark->totals.live_bytes - live_bytes[PHASE_EXACT];
-	mark->totals.system_stack_only_bytes =
-	    mark->totals.live_bytes - live_bytes[PHASE_CONSERVATIVE];
-	mark->totals.free_slot_hits += root_set_free_slot_hits(roots);
-	return NULL;
-}
-
 static struct error *make_states(struct mark *mark)
 {
 	struct error *err =
@@ -411,26 +320,62 @@ static struct error *make_states(struct mark *mark)
 	return err;
 }
 
-struct error *mark_run(const struct graph *graph, const struct root_set *roots,
-		       const struct special_table *specials, unsigned thread_count,
-		       struct mark **ret)
+static struct error *mark_new(struct marking *m, uint32_t party_count, struct budget budget,
+			      struct mark **ret)
 {
 	struct mark *mark scoped(mark_freep) = calloc(1, sizeof(*mark));
 	struct error *err;
 
 	if (!mark)
 		return &error_nomem;
-	mark->graph = graph;
+	mark->graph = m->walk.graph;
+	mark->party_count = party_count;
+	mark->budget = budget;
 	err = make_states(mark);
 	if (err)
 		return error_context(err, "mark states");
-	err = run_phases(mark, roots, specials, workers_clamp(thread_count));
+	m->mark = mark;
+	m->walk.states = mark->states;
+	m->walk.owned = &m->owned;
+	err = run(m);
+	if (!err)
+		err = note_free_slot_hits(m);
 	if (err)
 		return error_context(err, "marking");
-	note_finalizable(mark, specials);
+	note_finalizable(mark, m->walk.specials);
 	count_garbage(mark);
 	*ret = take(mark);
 	return NULL;
+}
+
+struct error *mark_run(const struct graph *graph, const struct root_set *roots,
+		       const struct special_table *specials, unsigned thread_count,
+		       struct mark **ret)
+{
+	struct marking marking = {
+		.thread_count = workers_clamp(thread_count),
+		.walk = { .graph = graph, .roots = roots, .specials = specials },
+	};
+
+	return mark_new(&marking, 1, (struct budget){ 0 }, ret);
+}
+
+struct error *mark_run_parties(const struct label_attribution *input, bool second,
+			       struct mark **ret)
+{
+	struct budget budget = { 0 };
+	struct marking marking = {
+		.thread_count = workers_clamp(input->thread_count),
+		.walk = { .graph = input->graph,
+			  .roots = input->roots,
+			  .specials = input->specials,
+			  .parties = input },
+	};
+
+	assert(input->party_count <= MARK_PARTIES_MAX);
+	if (second)
+		budget = graph_budget_left(input->graph);
+	return mark_new(&marking, input->party_count, budget, ret);
 }
 
 bool mark_is_live(const struct mark *mark, uint32_t object)
@@ -443,6 +388,19 @@ bool mark_is_finalizable(const struct mark *mark, uint32_t object)
 	return mark->states[object] & STATE_FINALIZABLE;
 }
 
+static const uint8_t *states_from(const struct mark *mark, uint32_t first)
+{
+	return (const uint8_t *)mark->state_pages.data + first;
+}
+
+static uint64_t eight_states(const uint8_t *states)
+{
+	uint64_t eight;
+
+	memcpy(&eight, states, sizeof(eight));
+	return eight;
+}
+
 /* How many of eight states have a bit: their bits, moved down, are added up by a product. */
 static uint32_t count_eight(uint64_t states, unsigned bit)
 {
@@ -453,13 +411,12 @@ static uint32_t count_eight(uint64_t states, unsigned bit)
 
 struct mark_counts mark_count(const struct mark *mark, uint32_t first, uint32_t count)
 {
-	const uint8_t *states = (const uint8_t *)mark->state_pages.data + first;
+	const uint8_t *states = states_from(mark, first);
 	struct mark_counts counts = { 0 };
 
 	for (; count >= 8; count -= 8, states += 8) {
-		uint64_t eight;
+		uint64_t eight = eight_states(states);
 
-		memcpy(&eight, states, sizeof(eight));
 		counts.live += count_eight(eight, STATE_LIVE);
 		counts.finalizable += count_eight(eight, STATE_FINALIZABLE);
 	}
@@ -473,4 +430,116 @@ struct mark_counts mark_count(const struct mark *mark, uint32_t first, uint32_t 
 const struct mark_totals *mark_totals(const struct mark *mark)
 {
 	return &mark->totals;
+}
+
+/* ---- what parties reach ---- */
+
+struct party_count {
+	const struct mark *mark;
+	_Atomic uint32_t next_span;
+	struct party_usage *usage; /* by thread and party */
+};
+
+/* Which parties reach a live object, as bits; 0 for others. */
+static unsigned reachers(uint8_t state)
+{
+	return state & STATE_LIVE ? state & STATE_PARTIES : 0;
+}
+
+/* Neighbours are mostly alike. */
+static void count_combinations(const uint8_t *states, uint32_t count, uint32_t *combinations)
+{
+	const uint64_t ones = UINT64_C(0x0101010101010101), relevant = STATE_LIVE | STATE_PARTIES;
+
+	while (count) {
+		if (count >= 8 &&
+		    (eight_states(states) & relevant * ones) == (*states & relevant) * ones) {
+			combinations[reachers(*states)] += 8;
+			states += 8;
+			count -= 8;
+		} else {
+			combinations[reachers(*states++)]++;
+			count--;
+		}
+	}
+}
+
+static void add_size(struct size_count *to, uint64_t objects, uint64_t bytes)
+{
+	to->objects += objects;
+	to->bytes += bytes;
+}
+
+/* Objects of one size that the same parties reach. Every object is divided by itself. */
+static void add_combination(struct party_usage *usage, uint32_t party_count, unsigned parties,
+			    uint64_t objects, uint64_t size)
+{
+	unsigned reached_by = (unsigned)__builtin_popcount(parties);
+	unsigned global = 1U << (party_count - 1), system = global >> 1;
+	uint64_t rest = size % reached_by;
+
+	for (unsigned left = parties; left; left &= left - 1) {
+		unsigned party = (unsigned)__builtin_ctz(left);
+		struct party_usage *u = &usage[party];
+
+		add_size(&u->reachable, objects, objects * size);
+		u->share_bytes += objects * (size / reached_by + rest);
+		rest = 0;
+		if (reached_by == 1)
+			add_size(&u->exclusive, objects, objects * size);
+		if (parties & global && party != party_count - 1)
+			add_size(&u->global_overlap, objects, objects * size);
+		if (parties & system && party != party_count - 2)
+			add_size(&u->system_overlap, objects, objects * size);
+	}
+}
+
+static void count_span_parties(const struct mark *mark, uint32_t i, struct party_usage *usage)
+{
+	const struct span *span = span_table_at(mark->graph->spans, i);
+	uint32_t combinations[COMBINATIONS] = { 0 };
+
+	count_combinations(states_from(mark, span->first_object), span->elem_count, combinations);
+	for (unsigned parties = 1; parties < COMBINATIONS; parties++)
+		if (combinations[parties])
+			add_combination(usage, mark->party_count, parties, combinations[parties],
+					span->elem_size);
+}
+
+static struct error *run_count_parties(void *arg, unsigned thread)
+{
+	struct party_count *count = arg;
+	struct party_usage *usage = count->usage + (size_t)thread * count->mark->party_count;
+	uint32_t span_count = span_table_count(count->mark->graph->spans), start;
+
+	while ((start = atomic_fetch_add(&count->next_span, SPANS_AT_ONCE)) < span_count)
+		for (uint32_t k = 0; k < SPANS_AT_ONCE && k < span_count - start; k++)
+			count_span_parties(count->mark, start + k, usage);
+	return NULL;
+}
+
+static void add_usage(struct party_usage *to, const struct party_usage *from)
+{
+	add_size(&to->reachable, from->reachable.objects, from->reachable.bytes);
+	add_size(&to->exclusive, from->exclusive.objects, from->exclusive.bytes);
+	add_size(&to->global_overlap, from->global_overlap.objects, from->global_overlap.bytes);
+	add_size(&to->system_overlap, from->system_overlap.objects, from->system_overlap.bytes);
+	to->share_bytes += from->share_bytes;
+}
+
+struct error *mark_count_parties(const struct mark *mark, unsigned thread_count,
+				 struct party_usage *usage)
+{
+	struct party_count count = { .mark = mark };
+	struct error *err;
+
+	thread_count = workers_clamp(thread_count);
+	count.usage = calloc((size_t)thread_count * mark->party_count, sizeof(*count.usage));
+	if (!count.usage)
+		return &error_nomem;
+	err = workers_run(thread_count, run_count_parties, &count);
+	for (uint32_t i = 0; i < thread_count * mark->party_count; i++)
+		add_usage(&usage[i % mark->party_count], &count.usage[i]);
+	free(count.usage);
+	return err;
 }

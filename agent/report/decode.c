@@ -27,6 +27,7 @@ enum { STATUS_SIZE = 16 << 10 };
 
 void decoded_fini(struct decoded *decoded)
 {
+	label_usage_fini(&decoded->sets);
 	label_owners_fini(&decoded->owners);
 	origin_table_free(decoded->origins);
 	mark_free(decoded->mark);
@@ -149,8 +150,8 @@ static struct error *read_objects(struct decoded *d)
 		err = read_other_roots(d, root_set_sink(d->roots));
 	if (err)
 		return error_context(err, "roots");
-	err = graph_read(r->memory, r->layout, d->spans, r->worker_count, r->memory_limit,
-			 &d->graph);
+	err =
+	    graph_read(r->memory, r->layout, d->spans, r->worker_count, r->memory_limit, &d->graph);
 	if (err || !r->want_labels)
 		return err;
 	return label_owners_read(r->memory, r->layout, d->graph, d->goroutines, &d->owners);
@@ -231,20 +232,36 @@ static struct error *read_all(struct decoded *d, Goheapd__ScanResult *result)
 	return err;
 }
 
+static struct error *mark(struct decoded *d)
+{
+	const struct decode_request *r = d->request;
+	struct error *err;
+
+	if (!d->graph)
+		return NULL;
+	if (!r->want_labels)
+		return mark_run(d->graph, d->roots, d->specials, r->worker_count, &d->mark);
+	err = label_usage_mark(&d->sets, d, &d->mark);
+	if (!err)
+		label_owners_keep_live(&d->owners, d->mark);
+	return err;
+}
+
 /* What is left to do once the memory is gone. */
 static struct error *finish(struct decoded *d, Goheapd__ScanResult *result)
 {
-	const struct decode_request *r = d->request;
 	struct error *err = NULL;
 
 	if (!d->resident)
 		err = read_resident(d);
 	if (!err)
 		err = list_stacks(d);
-	if (!err && d->graph)
-		err = mark_run(d->graph, d->roots, d->specials, r->worker_count, &d->mark);
-	if (!err && d->mark)
-		label_owners_keep_live(&d->owners, d->mark);
+	if (!err && d->request->want_labels)
+		err = label_usage_init_sets(&d->sets, d);
+	if (!err)
+		err = mark(d);
+	if (!err && d->request->want_labels)
+		err = label_usage_count(&d->sets, d);
 	if (!err)
 		err = scan_report_finish(d, result);
 	return err;

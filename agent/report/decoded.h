@@ -9,6 +9,7 @@
 
 #include "agent/analysis/label_owner.h"
 #include "agent/report/decode.h"
+#include "agent/report/label_usage.h"
 #include "agent/report/range_list.h"
 
 struct goroutine_list;
@@ -41,10 +42,11 @@ struct decoded {
 	struct special_table *specials;
 	struct label_table *labels;   /* NULL unless labels or goroutines are wanted */
 	struct origin_table *origins; /* NULL unless labels are wanted */
-	struct root_set *roots; /* these three: not in a census */
+	struct root_set *roots;       /* these three: not in a census */
 	struct graph *graph;
 	struct label_owners owners; /* empty unless labels are wanted */
 	struct mark *mark;
+	struct label_usage sets;    /* by label set; empty unless labels are wanted */
 	struct range_list metadata; /* the runtime's own tables; joined */
 	struct range_list stacks;   /* of goroutines and Ms; joined */
 	uint64_t kernel_rss_bytes;  /* what the kernel says; 0: unknown */

@@ -14,9 +14,9 @@
 
 struct report {
 	const struct decoded *decoded;
+	const struct label_usage *sets; /* its sets */
 	Goheapd__ScanResult *result;
 	Goheapd__LabelReport *message;
-	struct label_usage sets; /* label sets by number, then those without labels */
 };
 
 /* ---- messages ---- */
@@ -60,28 +60,6 @@ static struct error *make_usage(const struct report *r, const struct label_usage
 
 /* ---- the sets ---- */
 
-/* Goroutines whose labels could not be read are with those that have none. */
-static uint32_t set_party(const struct decoded *d, uint32_t goroutine)
-{
-	const struct label_set *set = label_table_of(d->labels, goroutine);
-
-	return set->status == LABEL_DECODED ? set->set : label_table_count(d->labels);
-}
-
-static struct error *count_sets(struct report *r)
-{
-	const struct decoded *d = r->decoded;
-	struct error *err = label_usage_init(&r->sets, d, label_table_count(d->labels) + 1);
-
-	for (uint32_t i = 0; !err && i < goroutine_table_count(d->goroutines); i++) {
-		const struct goroutine *g = goroutine_table_at(d->goroutines, i);
-
-		if (goroutine_is_alive(g) && !g->system)
-			r->sets.party_of[i] = set_party(d, i);
-	}
-	return err ? err : label_usage_count(&r->sets, d);
-}
-
 static struct error *add_set(const struct report *r, uint32_t set)
 {
 	Goheapd__LabelReport *report = r->message;
@@ -97,7 +75,7 @@ static struct error *add_set(const struct report *r, uint32_t set)
 	report->sets[report->n_sets++] = message;
 	err = label_pairs_fill(label_table_at(r->decoded->labels, set), &message->labels,
 			       &message->n_labels);
-	return err ? err : make_usage(r, &r->sets, set, &message->usage);
+	return err ? err : make_usage(r, r->sets, set, &message->usage);
 }
 
 /* A set that only system goroutines have is nobody's. */
@@ -107,11 +85,11 @@ static struct error *fill_sets(const struct report *r)
 	struct error *err = NULL;
 
 	for (uint32_t i = 0; i < count && !err; i++)
-		if (r->sets.goroutines[i].count)
+		if (r->sets->goroutines[i].count)
 			err = add_set(r, i);
 	if (!err)
-		err = make_usage(r, &r->sets, count, &r->message->unlabelled);
-	return err ? err : make_usage(r, &r->sets, count + 1, &r->message->system);
+		err = make_usage(r, r->sets, count, &r->message->unlabelled);
+	return err ? err : make_usage(r, r->sets, count + 1, &r->message->system);
 }
 
 static struct error *fill_global(const struct report *r)
@@ -123,9 +101,9 @@ static struct error *fill_global(const struct report *r)
 		return &error_nomem;
 	goheapd__global_usage__init(message);
 	r->message->global = message;
-	if (!r->sets.memory)
+	if (!r->sets->memory)
 		return NULL;
-	memory = &r->sets.memory[r->sets.party_count - 1];
+	memory = &r->sets->memory[r->sets->party_count - 1];
 	message->has_reachable_bytes = message->has_reachable_objects = true;
 	message->reachable_bytes = memory->reachable.bytes;
 	message->reachable_objects = memory->reachable.objects;
@@ -175,7 +153,7 @@ static bool is_selected(const struct decoded *d, uint32_t goroutine)
 static struct error *sum_shares(const struct report *r, struct label_usage *usage)
 {
 	const struct goroutine_table *goroutines = r->decoded->goroutines;
-	bool *given scoped(freep) = calloc(r->sets.party_count, sizeof(*given));
+	bool *given scoped(freep) = calloc(r->sets->party_count, sizeof(*given));
 
 	if (!given)
 		return &error_nomem;
@@ -185,12 +163,12 @@ static struct error *sum_shares(const struct report *r, struct label_usage *usag
 		usage->memory[party].share_bytes = 0;
 	for (uint32_t i = 0; i < goroutine_table_count(goroutines); i++) {
 		const struct goroutine *g = goroutine_table_at(goroutines, i);
-		uint32_t set = r->sets.party_of[i];
+		uint32_t set = r->sets->party_of[i];
 
 		if (!goroutine_is_alive(g) || g->system || given[set])
 			continue;
 		given[set] = true;
-		usage->memory[usage->party_of[i]].share_bytes += r->sets.memory[set].share_bytes;
+		usage->memory[usage->party_of[i]].share_bytes += r->sets->memory[set].share_bytes;
 	}
 	return NULL;
 }
@@ -313,11 +291,11 @@ static struct error *check_shares(const struct report *r)
 {
 	uint64_t sum = 0, live;
 
-	if (!r->sets.memory)
+	if (!r->sets->memory)
 		return NULL;
 	live = mark_totals(r->decoded->mark)->live_bytes;
-	for (uint32_t party = 0; party < r->sets.party_count; party++)
-		sum += r->sets.memory[party].share_bytes;
+	for (uint32_t party = 0; party < r->sets->party_count; party++)
+		sum += r->sets->memory[party].share_bytes;
 	if (sum == live)
 		return NULL;
 	return message_warn(r->result->scan, "shares_differ",
@@ -330,8 +308,6 @@ static struct error *fill(struct report *r)
 	const struct decode_request *request = r->decoded->request;
 	struct error *err = fill_status(r);
 
-	if (!err)
-		err = count_sets(r);
 	if (!err)
 		err = fill_sets(r);
 	if (!err)
@@ -347,7 +323,7 @@ static struct error *fill(struct report *r)
 
 struct error *label_report_fill(const struct decoded *decoded, Goheapd__ScanResult *result)
 {
-	struct report report = { .decoded = decoded, .result = result };
+	struct report report = { .decoded = decoded, .sets = &decoded->sets, .result = result };
 	struct error *err;
 
 	result->labels = malloc(sizeof(*result->labels));
@@ -356,6 +332,5 @@ struct error *label_report_fill(const struct decoded *decoded, Goheapd__ScanResu
 	goheapd__label_report__init(result->labels);
 	report.message = result->labels;
 	err = fill(&report);
-	label_usage_fini(&report.sets);
 	return err ? error_context(err, "labels") : NULL;
 }

@@ -2,7 +2,9 @@
 
 #include <stdlib.h>
 
+#include "agent/analysis/mark.h"
 #include "agent/goruntime/goroutine.h"
+#include "agent/goruntime/label.h"
 #include "agent/report/decoded.h"
 
 void label_usage_fini(struct label_usage *usage)
@@ -47,9 +49,32 @@ static void count_goroutines(struct label_usage *usage, const struct goroutine_t
 	}
 }
 
-struct error *label_usage_count(struct label_usage *usage, const struct decoded *decoded)
+/* Goroutines whose labels could not be read are with those that have none. */
+static uint32_t set_party(const struct label_table *labels, uint32_t goroutine)
 {
-	const struct label_attribution input = {
+	const struct label_set *set = label_table_of(labels, goroutine);
+
+	return set->status == LABEL_DECODED ? set->set : label_table_count(labels);
+}
+
+struct error *label_usage_init_sets(struct label_usage *usage, const struct decoded *decoded)
+{
+	struct error *err =
+	    label_usage_init(usage, decoded, label_table_count(decoded->labels) + 1);
+
+	for (uint32_t i = 0; !err && i < goroutine_table_count(decoded->goroutines); i++) {
+		const struct goroutine *g = goroutine_table_at(decoded->goroutines, i);
+
+		if (goroutine_is_alive(g) && !g->system)
+			usage->party_of[i] = set_party(decoded->labels, i);
+	}
+	return err;
+}
+
+static struct label_attribution attribution_of(const struct label_usage *usage,
+					       const struct decoded *decoded)
+{
+	return (struct label_attribution){
 		.graph = decoded->graph,
 		.roots = decoded->roots,
 		.specials = decoded->specials,
@@ -58,12 +83,42 @@ struct error *label_usage_count(struct label_usage *usage, const struct decoded 
 		.party_count = usage->party_count,
 		.thread_count = decoded->request->worker_count,
 	};
+}
+
+static struct error *make_memory(struct label_usage *usage)
+{
+	usage->memory = calloc(usage->party_count, sizeof(*usage->memory));
+	return usage->memory ? NULL : &error_nomem;
+}
+
+struct error *label_usage_mark(struct label_usage *usage, const struct decoded *decoded,
+			       struct mark **ret)
+{
+	const struct label_attribution input = attribution_of(usage, decoded);
+	struct mark *mark scoped(mark_freep) = NULL;
+	struct error *err;
+
+	if (usage->party_count > MARK_PARTIES_MAX)
+		return mark_run(input.graph, input.roots, input.specials, input.thread_count, ret);
+	err = mark_run_parties(&input, false, &mark);
+	if (!err)
+		err = make_memory(usage);
+	if (!err)
+		err = mark_count_parties(mark, input.thread_count, usage->memory);
+	if (err)
+		return err;
+	*ret = take(mark);
+	return NULL;
+}
+
+struct error *label_usage_count(struct label_usage *usage, const struct decoded *decoded)
+{
+	const struct label_attribution input = attribution_of(usage, decoded);
+	struct error *err;
 
 	count_goroutines(usage, decoded->goroutines);
-	if (!decoded->graph)
+	if (!decoded->graph || usage->memory)
 		return NULL;
-	usage->memory = calloc(usage->party_count, sizeof(*usage->memory));
-	if (!usage->memory)
-		return &error_nomem;
-	return label_attribute(&input, usage->memory);
+	err = make_memory(usage);
+	return err ? err : label_attribute(&input, usage->memory);
 }

@@ -11,6 +11,7 @@
 #include "proto/base/error.h"
 
 struct decoded;
+struct mark;
 
 struct party_goroutines {
 	uint64_t count, stack_bytes;
@@ -28,6 +29,17 @@ struct label_usage {
 must_check struct error *label_usage_init(struct label_usage *usage, const struct decoded *decoded,
 					  uint32_t named_count);
 void label_usage_fini(struct label_usage *usage);
+
+/* The partition by label set: sets by number, then goroutines without labels. */
+must_check struct error *label_usage_init_sets(struct label_usage *usage,
+					       const struct decoded *decoded);
+
+/*
+ * Marks the graph for all uses. With few parties that tells what they have, too; then counting has
+ * less to do.
+ */
+must_check struct error *label_usage_mark(struct label_usage *usage, const struct decoded *decoded,
+					  struct mark **ret);
 
 /* Counts, once parties are set. */
 must_check struct error *label_usage_count(struct label_usage *usage,
