@@ -419,5 +419,5 @@ struct error *coloring_entries(const struct coloring *coloring, struct pair_list
 			err = pair_list_join(entries, &lists[i]);
 		pair_list_fini(&lists[i]);
 	}
-	return err ? err : pair_list_sort(entries);
+	return err;
 }

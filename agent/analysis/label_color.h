@@ -52,7 +52,7 @@ void coloring_fini(struct coloring *coloring);
 /* What each party holds alone; returns how many objects are shared. */
 uint64_t coloring_count(const struct coloring *coloring, struct party_usage *usage);
 
-/* Adds for each party the shared objects that roots and objects of its own lead to. */
+/* Adds for each party the shared objects that roots and objects of its own lead to, in no order. */
 must_check struct error *coloring_entries(const struct coloring *coloring,
 					  struct pair_list *entries);
 

@@ -3,7 +3,15 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { FIRST_CAPACITY = 64 << 10, DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS };
+enum { FIRST_CAPACITY = 64 << 10, DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
+
+static struct pages take_pages(struct pages *pages)
+{
+	struct pages taken = *pages;
+
+	*pages = (struct pages){ .data = NULL };
+	return taken;
+}
 
 void pair_list_init(struct pair_list *list, struct budget *budget)
 {
@@ -17,26 +25,24 @@ void pair_list_fini(struct pair_list *list)
 	list->count = 0;
 }
 
-static struct error *reserve(struct pair_list *list, uint64_t count)
+static struct error *resize(struct pair_list *list, uint64_t capacity)
 {
-	uint64_t capacity = list->pages.size / sizeof(uint64_t);
-	struct pages grown;
-	struct error *err;
+	struct pages resized;
+	struct error *err = pages_init(&resized, list->budget, capacity * sizeof(uint64_t));
 
-	if (count <= capacity)
-		return NULL;
-	capacity = capacity ? 2 * capacity : FIRST_CAPACITY;
-	if (capacity < count)
-		capacity = count;
-	err = pages_init(&grown, list->budget, capacity * sizeof(uint64_t));
 	if (err)
 		return err;
 	if (list->count)
-		memcpy(grown.data, list->pairs, list->count * sizeof(uint64_t));
+		memcpy(resized.data, list->pairs, list->count * sizeof(uint64_t));
 	pages_fini(&list->pages);
-	list->pages = grown;
-	list->pairs = grown.data;
+	list->pages = resized;
+	list->pairs = resized.data;
 	return NULL;
+}
+
+static uint64_t capacity_of(const struct pair_list *list)
+{
+	return list->pages.size / sizeof(uint64_t);
 }
 
 struct error *pair_list_add(struct pair_list *list, uint32_t first, uint32_t second)
@@ -49,21 +55,36 @@ struct error *pair_list_add(struct pair_list *list, uint32_t first, uint32_t sec
 	if (*seen == pair + 1)
 		return NULL;
 	*seen = pair + 1;
-	err = reserve(list, list->count + 1);
-	if (err)
-		return err;
+	if (list->count == capacity_of(list)) {
+		err = resize(list, list->count ? 2 * list->count : FIRST_CAPACITY);
+		if (err)
+			return err;
+	}
 	list->pairs[list->count++] = pair;
 	return NULL;
 }
 
-struct error *pair_list_join(struct pair_list *list, const struct pair_list *other)
+struct error *pair_list_join(struct pair_list *list, struct pair_list *other)
 {
-	struct error *err = reserve(list, list->count + other->count);
+	struct error *err;
 
-	if (err || !other->count)
-		return err;
-	memcpy(list->pairs + list->count, other->pairs, other->count * sizeof(uint64_t));
+	if (!list->count) {
+		pages_fini(&list->pages);
+		list->pages = take_pages(&other->pages);
+		list->pairs = list->pages.data;
+		list->count = other->count;
+		pair_list_fini(other);
+		return NULL;
+	}
+	if (list->count + other->count > capacity_of(list)) {
+		err = resize(list, list->count + other->count);
+		if (err)
+			return err;
+	}
+	if (other->count)
+		memcpy(list->pairs + list->count, other->pairs, other->count * sizeof(uint64_t));
 	list->count += other->count;
+	pair_list_fini(other);
 	return NULL;
 }
 
@@ -104,6 +125,7 @@ struct error *pair_list_sort(struct pair_list *list)
 
 	if (!list->count)
 		return NULL;
+	pages_trim(&list->pages, list->count * sizeof(uint64_t));
 	err = pages_init(&other, list->budget, list->pages.size);
 	if (err)
 		return err;
@@ -117,5 +139,6 @@ struct error *pair_list_sort(struct pair_list *list)
 	}
 	pages_fini(&other);
 	drop_repetitions(list);
+	pages_trim(&list->pages, list->count * sizeof(uint64_t));
 	return NULL;
 }

@@ -35,8 +35,8 @@ void pair_list_fini(struct pair_list *list);
 
 must_check struct error *pair_list_add(struct pair_list *list, uint32_t first, uint32_t second);
 
-/* Adds all of another list. */
-must_check struct error *pair_list_join(struct pair_list *list, const struct pair_list *other);
+/* Adds all of another list of the same budget, and leaves that empty. */
+must_check struct error *pair_list_join(struct pair_list *list, struct pair_list *other);
 
 /* Sorts by first, then second, and drops repetitions. */
 must_check struct error *pair_list_sort(struct pair_list *list);
