@@ -176,16 +176,24 @@ static struct error *prepare_injection(struct scan *scan)
 	return NULL;
 }
 
+/* Refused beforehand, with why it is not shorter, and with what would be short enough. */
 static struct error *check_forecast(const struct scan *scan)
 {
-	uint64_t pause_us = scan->fork ? scan->safety.fork_pause_us : scan->safety.stop_pause_us;
+	const struct fork_safety *safety = &scan->safety;
+	uint64_t max_us = scan->order->max_pause_us;
+	uint64_t pause_us = scan->fork ? safety->fork_pause_us : safety->stop_pause_us;
+	char census[64] = "";
 
-	if (!scan->order->max_pause_us || pause_us <= scan->order->max_pause_us)
+	if (!max_us || pause_us <= max_us)
 		return NULL;
+	if (scan->order->depth != GOHEAPD__DEPTH__DEPTH_CENSUS && safety->census_pause_us <= max_us)
+		snprintf(census, sizeof(census), "; depth=census would take about %.3g s",
+			 (double)safety->census_pause_us / 1e6);
 	return error_new(ERROR_PAUSE_EXCEEDED,
 			 "the process would be stopped for about %.3g s, longer than %.3g s "
-			 "(max_pause)",
-			 (double)pause_us / 1e6, (double)scan->order->max_pause_us / 1e6);
+			 "(max_pause)%s%s%s",
+			 (double)pause_us / 1e6, (double)max_us / 1e6,
+			 scan->warning[0] ? "; no snapshot, since " : "", scan->warning, census);
 }
 
 /* Mode auto: a snapshot where it can be taken and is the better choice. */

@@ -19,7 +19,7 @@ enum {
 	FORK_MIB_US = 20,  /* page tables copied; file mappings are not */
 	READ_MIB_US = 170, /* memory turned into a graph under the stop */
 	/* The structures of a MiB of spans, all of one page. */
-	CENSUS_MIB_US = 40,
+	CENSUS_MIB_US = 15,
 	/* Below this, huge pages are not worth a longer pause. */
 	HUGE_PAGES_LEAST = 64 << 20,
 	HUGE_PAGES_PAUSE_SHARE = 8, /* of max_pause, that a stop may take to spare them */
@@ -217,11 +217,31 @@ static struct error *judge_tasks(const struct process *process, struct fork_safe
 static void predict(const struct process *process, const struct fork_safety_policy *policy,
 		    struct fork_safety *verdict)
 {
-	uint64_t read_mib_us = policy->census ? CENSUS_MIB_US : READ_MIB_US;
 	uint64_t base = STOP_BASE_US + (uint64_t)process->thread_count * STOP_THREAD_US;
+	uint64_t size_mib = mib(process->rss_anon_bytes);
 
-	verdict->fork_pause_us = base + mib(process->rss_anon_bytes) * FORK_MIB_US;
-	verdict->stop_pause_us = base + mib(process->rss_anon_bytes) * read_mib_us;
+	verdict->fork_pause_us = base + size_mib * FORK_MIB_US;
+	verdict->census_pause_us = base + size_mib * CENSUS_MIB_US;
+	verdict->stop_pause_us =
+	    policy->census ? verdict->census_pause_us : base + size_mib * READ_MIB_US;
+}
+
+static uint64_t max_pause_us(const struct fork_safety_policy *policy)
+{
+	return policy->max_pause_us ? policy->max_pause_us : default_max_pause_us;
+}
+
+/* Where a snapshot takes longer than the asker allows and a stop does not, it is the stop. */
+static void weigh_pauses(const struct fork_safety_policy *policy, struct fork_safety *verdict)
+{
+	if (!verdict->safe || verdict->fork_pause_us <= max_pause_us(policy) ||
+	    verdict->stop_pause_us > max_pause_us(policy))
+		return;
+	give_reason(verdict,
+		    "a snapshot would take about %" PRIu64 " ms, which is more than max_pause, and "
+		    "a stop about %" PRIu64 " ms",
+		    verdict->fork_pause_us / 1000, verdict->stop_pause_us / 1000);
+	verdict->safe = true;
 }
 
 /*
@@ -232,11 +252,9 @@ static void predict(const struct process *process, const struct fork_safety_poli
 static void weigh_huge_pages(const struct process *process, const struct fork_safety_policy *policy,
 			     struct fork_safety *verdict)
 {
-	uint64_t max_pause_us = policy->max_pause_us ? policy->max_pause_us : default_max_pause_us;
-
 	if (!verdict->safe || verdict->huge_page_bytes < HUGE_PAGES_LEAST ||
 	    verdict->huge_page_bytes < process->rss_anon_bytes / 2 ||
-	    verdict->stop_pause_us > max_pause_us / HUGE_PAGES_PAUSE_SHARE)
+	    verdict->stop_pause_us > max_pause_us(policy) / HUGE_PAGES_PAUSE_SHARE)
 		return;
 	give_reason(verdict,
 		    "a snapshot would split %" PRIu64
@@ -284,6 +302,7 @@ struct error *fork_safety_judge(const struct process *process,
 	if (err)
 		return error_context(err, "process %d", process->pid);
 	predict(process, policy, &verdict);
+	weigh_pauses(policy, &verdict);
 	weigh_huge_pages(process, policy, &verdict);
 	*ret = verdict;
 	return NULL;

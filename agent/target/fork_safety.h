@@ -21,7 +21,8 @@ struct fork_safety {
 	char reason[FORK_SAFETY_REASON_SIZE]; /* a sentence, if not safe or not preferred */
 	uint64_t copy_bytes;      /* what a snapshot could take: copies of all that is private */
 	uint64_t huge_page_bytes; /* AnonHugePages, which writes during a snapshot split */
-	uint64_t fork_pause_us, stop_pause_us; /* predictions */
+	uint64_t fork_pause_us, stop_pause_us; /* predictions, of what was asked for */
+	uint64_t census_pause_us;              /* and of a census under a stop */
 };
 
 struct fork_safety_policy {

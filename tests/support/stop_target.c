@@ -8,6 +8,8 @@
  *	vfork MS       one thread is in vfork all the time, for MS at a time
  *	orphans        the first thread ends, another goes on
  *	filtered CMD   runs a command under a filter that forbids what a snapshot needs
+ *	killed CMD     the same, and the filter kills for it
+ *	allowed CMD    runs a command under a filter that allows everything
  */
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -123,20 +125,20 @@ static int run_exec(unsigned long count)
 }
 
 /* EPERM for a clone that shares no memory and for a wait4 with __WALL, as our calls are. */
-static int run_filtered(char **command)
+static int run_filtered(char **command, uint32_t refusal)
 {
-	enum { ALLOW = SECCOMP_RET_ALLOW, REFUSE = SECCOMP_RET_ERRNO | 1 };
+	enum { ALLOW = SECCOMP_RET_ALLOW };
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_wait4, 0, 3),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
 		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (unsigned)__WALL, 0, 4),
-		BPF_STMT(BPF_RET | BPF_K, REFUSE),
+		BPF_STMT(BPF_RET | BPF_K, refusal),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 2),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
 		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_VM, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, ALLOW),
-		BPF_STMT(BPF_RET | BPF_K, REFUSE),
+		BPF_STMT(BPF_RET | BPF_K, refusal),
 	};
 	const struct sock_fprog filter = { sizeof(code) / sizeof(*code), code };
 
@@ -155,7 +157,11 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "exec"))
 		return run_exec(argc > 2 ? strtoul(argv[2], NULL, 10) : 0);
 	if (!strcmp(what, "filtered") && argc > 2)
-		return run_filtered(argv + 2);
+		return run_filtered(argv + 2, SECCOMP_RET_ERRNO | 1);
+	if (!strcmp(what, "killed") && argc > 2)
+		return run_filtered(argv + 2, SECCOMP_RET_KILL_PROCESS);
+	if (!strcmp(what, "allowed") && argc > 2)
+		return run_filtered(argv + 2, SECCOMP_RET_ALLOW);
 	if (!strcmp(what, "idle") && argc > 2) {
 		for (int i = atoi(argv[2]); i--;)
 			start(sleep_on, NULL);

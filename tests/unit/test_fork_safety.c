@@ -89,12 +89,34 @@ static void a_census_stops_for_less(void **state)
 
 	(void)state;
 	process.rss_anon_bytes = 4096 * mib;
+	tree_write(&tree, "meminfo", "MemAvailable:  104857600 kB\n");
 	assert_success(fork_safety_judge(&process, &policy, &full));
 	policy.census = true;
 	assert_success(fork_safety_judge(&process, &policy, &census));
 	assert_true(full.stop_pause_us > 250000);
 	assert_true(census.stop_pause_us < 250000);
-	assert_true(census.stop_pause_us > census.fork_pause_us);
+	assert_int_equal(full.census_pause_us, census.stop_pause_us);
+	assert_int_equal(full.fork_pause_us, census.fork_pause_us);
+	assert_true(census.preferred);
+}
+
+static void a_stop_that_is_short_enough_goes_before_a_snapshot_that_is_not(void **state)
+{
+	struct fork_safety verdict;
+
+	(void)state;
+	process.rss_anon_bytes = 14000 * mib;
+	tree_write(&tree, "meminfo", "MemAvailable:  104857600 kB\n");
+	policy.census = true;
+	assert_success(fork_safety_judge(&process, &policy, &verdict));
+	assert_true(verdict.safe);
+	assert_false(verdict.preferred);
+	assert_non_null(strstr(verdict.reason, "max_pause"));
+	/* where neither is short enough the snapshot stays */
+	policy.census = false;
+	assert_success(fork_safety_judge(&process, &policy, &verdict));
+	assert_true(verdict.safe && verdict.preferred);
+	assert_string_equal(verdict.reason, "");
 }
 
 static void filters_need_somebody_to_lift_or_to_vouch_for_them(void **state)
@@ -267,6 +289,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(an_ordinary_process_is_safe, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_census_stops_for_less, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+		    a_stop_that_is_short_enough_goes_before_a_snapshot_that_is_not, set_up,
+		    tear_down),
 		cmocka_unit_test_setup_teardown(filters_need_somebody_to_lift_or_to_vouch_for_them,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(writable_pages_must_fit_into_the_group, set_up,
