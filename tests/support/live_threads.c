@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,9 @@ enum {
 	TRAP_FLAG = 1 << 8,
 	STEP_WAITS = 2000, /* of 0.1 ms */
 	PENDING_MAX = 64,  /* signals looked at */
+	DEBUG_STATUS = 6,  /* of the debug registers: which breakpoint was met */
+	DEBUG_CONTROL = 7, /* two bits for each breakpoint; of kind 0, execution */
+	ANY_BREAKPOINT = 0xf,
 };
 
 /* The tid in the innermost pid namespace, which the target's runtime knows. */
@@ -269,6 +273,144 @@ struct error *live_threads_step(struct live_threads *threads, uint32_t index, bo
 		err = read_registers(tid, thread);
 	if (!err && (code & 0xff) == PUSHF)
 		err = forget_trap_flag(tid, thread);
+	return err;
+}
+
+static struct error *set_debug_register(pid_t tid, unsigned index, uint64_t value)
+{
+	size_t offset = offsetof(struct user, u_debugreg) + index * sizeof(long);
+
+	/* One that ended meanwhile will watch nothing. */
+	if (ptrace(PTRACE_POKEUSER, tid, offset, value) && errno != ESRCH)
+		return error_system(errno, "debug register %u of %d", index, (int)tid);
+	return NULL;
+}
+
+static struct error *watch(pid_t tid, const uint64_t *addrs, unsigned addr_count)
+{
+	struct error *err = set_debug_register(tid, DEBUG_CONTROL, 0);
+	uint64_t control = 0;
+
+	for (unsigned i = 0; !err && i < addr_count; i++) {
+		control |= UINT64_C(1) << 2 * i;
+		err = set_debug_register(tid, i, addrs[i]);
+	}
+	return err || !control ? err : set_debug_register(tid, DEBUG_CONTROL, control);
+}
+
+static struct error *watch_all(const struct live_threads *threads, const uint64_t *addrs,
+			       unsigned addr_count)
+{
+	struct error *err = NULL;
+
+	for (uint32_t i = 0; !err && i < threads->count; i++)
+		err = watch((pid_t)threads->threads[i].tid, addrs, addr_count);
+	return err;
+}
+
+static bool has_met_breakpoint(pid_t tid)
+{
+	size_t offset = offsetof(struct user, u_debugreg) + DEBUG_STATUS * sizeof(long);
+
+	errno = 0;
+	return ptrace(PTRACE_PEEKUSER, tid, offset, 0) & ANY_BREAKPOINT && !errno;
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Hands on signals until a thread meets a breakpoint; 0 if none does in time. */
+static pid_t wait_for_breakpoint(unsigned timeout_ms)
+{
+	uint64_t deadline = now_ms() + timeout_ms;
+
+	while (now_ms() < deadline) {
+		int status, signal;
+		pid_t tid = waitpid(-1, &status, __WALL | WNOHANG);
+
+		if (tid <= 0) {
+			const struct timespec pause = { .tv_nsec = 20000 };
+
+			nanosleep(&pause, NULL);
+			continue;
+		}
+		if (!WIFSTOPPED(status))
+			continue;
+		signal = status >> 16 ? 0 : WSTOPSIG(status);
+		if (signal == SIGTRAP && has_met_breakpoint(tid))
+			return tid;
+		ptrace(PTRACE_CONT, tid, 0, signal == SIGTRAP ? 0 : signal);
+	}
+	return 0;
+}
+
+/* Stops one that runs; false if it has ended. */
+static bool stop_again(const struct stopped_thread *thread)
+{
+	struct error *err = NULL;
+
+	if (ptrace(PTRACE_INTERRUPT, thread->tid, 0, 0))
+		return false;
+	err = wait_for_stop((pid_t)thread->tid);
+	error_free(err);
+	return !err;
+}
+
+/* Stops all but the one that stands still already, and lists those that are left. */
+static struct error *stop_others(struct live_threads *threads, pid_t stopped)
+{
+	uint32_t left = 0;
+	struct error *err = NULL;
+
+	for (uint32_t i = 0; i < threads->count; i++) {
+		struct stopped_thread thread = threads->threads[i];
+
+		if ((pid_t)thread.tid != stopped && !stop_again(&thread)) {
+			free((void *)thread.vector);
+			continue;
+		}
+		threads->threads[left++] = thread;
+	}
+	memset(threads->threads + left, 0, (threads->count - left) * sizeof(*threads->threads));
+	threads->count = left;
+	for (uint32_t i = 0; !err && i < left; i++)
+		err = read_registers((pid_t)threads->threads[i].tid, &threads->threads[i]);
+	return err;
+}
+
+static uint32_t index_of(const struct live_threads *threads, pid_t tid)
+{
+	for (uint32_t i = 0; tid && i < threads->count; i++) {
+		if (threads->threads[i].tid == (uint32_t)tid)
+			return i;
+	}
+	return UINT32_MAX;
+}
+
+struct error *live_threads_run_to(pid_t pid, struct live_threads *threads, const uint64_t *addrs,
+				  unsigned addr_count, unsigned timeout_ms, uint32_t *ret)
+{
+	struct error *err = watch_all(threads, addrs, addr_count);
+	unsigned more = 1;
+	pid_t tid;
+
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < threads->count; i++)
+		ptrace(PTRACE_CONT, threads->threads[i].tid, 0, 0);
+	tid = wait_for_breakpoint(timeout_ms);
+	err = stop_others(threads, tid);
+	if (!err)
+		err = watch_all(threads, NULL, 0);
+	while (!err && more)
+		err = stop_round(pid, threads, &more);
+	if (!err)
+		*ret = index_of(threads, tid);
 	return err;
 }
 
