@@ -1,13 +1,8 @@
 package main
 
-import (
-	"syscall"
-	"unsafe"
-)
-
 const bufferSize = 64 * mib
 
-func newBuffers(size int, prepare func([]byte)) any {
+func newBuffers(size int, prepare func([]byte)) interface{} {
 	buffers := make([][]byte, size*mib/bufferSize)
 	for i := range buffers {
 		buffer := make([]byte, bufferSize)
@@ -21,15 +16,11 @@ func newBuffers(size int, prepare func([]byte)) any {
 }
 
 // makeBuffers makes few large objects without pointers.
-func makeBuffers(size int) any {
+func makeBuffers(size int) interface{} {
 	return newBuffers(size, func([]byte) {})
 }
 
-// makeHugeBuffers is the same in huge pages, which the kernel gives to who asks before the first write.
-func makeHugeBuffers(size int) any {
-	const madvHugePage = 14
-	return newBuffers(size, func(buffer []byte) {
-		syscall.Syscall(syscall.SYS_MADVISE, uintptr(unsafe.Pointer(&buffer[0])), bufferSize,
-			madvHugePage)
-	})
+// makeHugeBuffers is the same in huge pages.
+func makeHugeBuffers(size int) interface{} {
+	return newBuffers(size, wishHugePages)
 }

@@ -10,17 +10,17 @@ type request struct {
 var never = make(chan *request)
 
 // makeGoroutines starts goroutines that wait for ever, some calls deep, with an object each.
-func makeGoroutines(size int) any {
+func makeGoroutines(size int) interface{} {
 	ready := make(chan bool)
 	for i := 0; i < size; i++ {
-		go serve(&request{i, make([]byte, 64)}, ready)
+		go handle(&request{i, make([]byte, 64)}, ready)
 		<-ready
 	}
 	return ready
 }
 
 //go:noinline
-func serve(request *request, ready chan<- bool) {
+func handle(request *request, ready chan<- bool) {
 	ready <- true
 	wait(request, len(request.body))
 }

@@ -4,7 +4,7 @@
 //
 // It prints one JSON line when it is ready and answers every line of its standard input with another:
 // "gc" forces a collection, "dump" has the runtime write its own heap dump to nowhere, and each says
-// how long it took. It ends with its input.
+// how long it took; "serve RATE SECONDS" serves requests out of a tree. It ends with its input.
 package main
 
 import (
@@ -14,13 +14,15 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 )
 
 const mib = 1 << 20
 
-var kinds = map[string]func(size int) any{
+var kinds = map[string]func(size int) interface{}{
 	"tree":       makeTree,
+	"hugetree":   makeHugeTree,
 	"buffers":    makeBuffers,
 	"huge":       makeHugeBuffers,
 	"maps":       makeMaps,
@@ -28,47 +30,72 @@ var kinds = map[string]func(size int) any{
 	"goroutines": makeGoroutines,
 }
 
-func collect() {
-	runtime.GC()
+var commands = map[string]func(held interface{}, arguments string) error{
+	"gc":    collect,
+	"dump":  dump,
+	"serve": serve,
 }
 
-// dump stops the world for as long as the whole heap takes to be written, here at no cost.
-func dump() {
+func answerSeconds(begun time.Time) {
+	fmt.Printf(`{"seconds":%f}`+"\n", time.Since(begun).Seconds())
+}
+
+func collect(interface{}, string) error {
+	begun := time.Now()
+	runtime.GC()
+	answerSeconds(begun)
+	return nil
+}
+
+// dump stops the world for as long as the whole heap takes to be written, which costs nothing here.
+func dump(interface{}, string) error {
 	nowhere, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
-		panic(err)
+		return err
 	}
+	defer nowhere.Close()
+	begun := time.Now()
 	debug.WriteHeapDump(nowhere.Fd())
-	nowhere.Close()
+	answerSeconds(begun)
+	return nil
 }
 
-func timed(what func()) float64 {
-	start := time.Now()
-	what()
-	return time.Since(start).Seconds()
+func obey(held interface{}, line string) error {
+	name, arguments := line, ""
+	if space := strings.IndexByte(line, ' '); space >= 0 {
+		name, arguments = line[:space], line[space+1:]
+	}
+	command := commands[name]
+	if command == nil {
+		return fmt.Errorf("no command %q", name)
+	}
+	return command(held, arguments)
 }
 
-func usage() {
-	fmt.Fprintln(os.Stderr, "usage: heap tree|buffers|huge|maps|pointers|goroutines SIZE")
-	os.Exit(2)
+func run(kind, size string) error {
+	count, err := strconv.Atoi(size)
+	if err != nil || count <= 0 || kinds[kind] == nil {
+		return fmt.Errorf("no heap of the kind %q and the size %q", kind, size)
+	}
+	debug.SetGCPercent(-1) // collections come when they are asked for
+	held := kinds[kind](count)
+	runtime.GC()
+	fmt.Printf(`{"event":"ready","pid":%d}`+"\n", os.Getpid())
+	lines := bufio.NewScanner(os.Stdin)
+	for err == nil && lines.Scan() {
+		err = obey(held, lines.Text())
+	}
+	runtime.KeepAlive(held)
+	return err
 }
 
 func main() {
-	if len(os.Args) != 3 || kinds[os.Args[1]] == nil {
-		usage()
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: heap KIND SIZE")
+		os.Exit(2)
 	}
-	size, err := strconv.Atoi(os.Args[2])
-	if err != nil || size <= 0 {
-		usage()
+	if err := run(os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, "heap:", err)
+		os.Exit(1)
 	}
-	debug.SetGCPercent(-1)
-	held := kinds[os.Args[1]](size)
-	collect()
-	fmt.Printf(`{"event":"ready","pid":%d}`+"\n", os.Getpid())
-
-	commands := map[string]func(){"gc": collect, "dump": dump}
-	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		fmt.Printf(`{"seconds":%f}`+"\n", timed(commands[lines.Text()]))
-	}
-	runtime.KeepAlive(held)
 }

@@ -10,7 +10,7 @@ const (
 type table [tableLength]*table
 
 // makePointers makes tables that are full of pointers to tables nearby: no heap has more pointers.
-func makePointers(size int) any {
+func makePointers(size int) interface{} {
 	tables := make([]*table, size*mib/(8*(tableLength+1)))
 	for i := range tables {
 		tables[i] = new(table)

@@ -11,8 +11,14 @@ type node struct {
 const nodesPerGiB = 6470000 // of three objects each
 
 // makeTree makes a balanced tree whose nodes have a string and a small byte slice each.
-func makeTree(size int) any {
+func makeTree(size int) interface{} {
 	return newTree(nodesPerGiB / 1024 * size)
+}
+
+// makeHugeTree is the same in huge pages.
+func makeHugeTree(size int) interface{} {
+	prepareHugePages((size + size/4) * mib)
+	return makeTree(size)
 }
 
 func newTree(count int) *node {

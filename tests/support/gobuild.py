@@ -181,6 +181,23 @@ def build(fixture, version, experiment="", flags=(), env=None, root=FIXTURES, fo
     return output
 
 
+def build_command(name, version):
+    """The path of one of Go's own commands, such as cmd/go, built with debug information."""
+    root = goroot(version)
+    environment = {**go_environment(version, "", {}), "GOFLAGS": ""}  # its modules are vendored
+    key = content_hash([version, (root / "VERSION").read_text(), name], [])
+    folder = build_root() / "tests" / "programs" / f"{variant_name(version)}-{key}"
+    folder.mkdir(parents=True, exist_ok=True)
+    output = folder / name
+    with locked(folder / "lock"):
+        if not output.exists():
+            partial = output.with_name(output.name + ".part")
+            run_go([root / "bin" / "go", "build", "-o", partial, f"cmd/{name}"], environment,
+                   root / "src" / "cmd")
+            os.rename(partial, output)
+    return output
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("fixture", help="a folder of tests/fixtures")
