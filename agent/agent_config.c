@@ -7,10 +7,13 @@
 
 enum { DEFAULT_MIN_STOP_INTERVAL_MS = 1000, DEFAULT_MAX_SCANS = 4 };
 
+static const double default_huge_page_weight = 0.25;
+
 void agent_config_init(struct agent_config *config)
 {
 	*config = (struct agent_config){ .min_stop_interval_ms = DEFAULT_MIN_STOP_INTERVAL_MS,
-					 .max_scans = DEFAULT_MAX_SCANS };
+					 .max_scans = DEFAULT_MAX_SCANS,
+					 .huge_page_weight = default_huge_page_weight };
 }
 
 static void patterns_fini(struct config_patterns *patterns)
@@ -83,6 +86,8 @@ static struct error *take_values(cfg_t *cfg, struct agent_config *config)
 		config->max_scans = (unsigned)cfg_getint(cfg, "max_scans");
 	if (cfg_size(cfg, "max_scan_memory"))
 		config->max_scan_memory = (uint64_t)cfg_getint(cfg, "max_scan_memory");
+	if (cfg_size(cfg, "huge_page_weight"))
+		config->huge_page_weight = cfg_getfloat(cfg, "huge_page_weight");
 	return NULL;
 }
 

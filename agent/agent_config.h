@@ -20,6 +20,7 @@ struct agent_config {
 	uint64_t min_stop_interval_ms; /* between two stops of one target */
 	unsigned max_scans;            /* at once */
 	uint64_t max_scan_memory;      /* bytes of one decoder; 0: no limit */
+	double huge_page_weight;       /* of max_pause, that a stop may take to spare them */
 	char *user;                    /* the daemon's; NULL: not set */
 	/* Whose seccomp filters let clone and wait4 pass. */
 	struct config_patterns clone_allowed_cgroups, clone_allowed_units;

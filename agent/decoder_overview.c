@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "agent/decoder_target.h"
+#include "agent/goruntime/stack.h"
 #include "agent/report/message.h"
 #include "agent/report/overview.h"
 
@@ -89,6 +90,8 @@ static struct error *read_cost(const struct decoder_target *target, Goheapd__Ove
 	err = forgive(result, overview_cost(target->memory, target->layout, &figures));
 	cost->mode = opened->mode;
 	cost->pause_us = opened->pause_us;
+	if (opened->mode == GOHEAPD__MODE__MODE_STOP)
+		cost->pause_us += result->goroutines * STACK_SCAN_US;
 	cost->read_bytes = figures.read_bytes;
 	cost->memory_bytes = figures.memory_bytes;
 	cost->has_why = opened->has_why;

@@ -6,6 +6,7 @@
 
 #include "agent/binary/pclntab.h"
 #include "agent/decoder_target.h"
+#include "agent/goruntime/collector.h"
 #include "agent/goruntime/layout.h"
 #include "agent/goruntime/module.h"
 #include "agent/goruntime/stack.h"
@@ -110,6 +111,19 @@ static struct error *find_ranges(const struct pclntab *pclntab, struct ranges *r
 
 /* ---- the message ---- */
 
+/* Stacks are read while the target stands still, unless there is a snapshot of it. */
+static struct error *predict_stacks(const struct decoder_target *target, uint64_t *ret_us)
+{
+	uint64_t count = 0;
+	struct error *err = NULL;
+
+	if (target->opened->mode != GOHEAPD__MODE__MODE_FORK)
+		err = runtime_goroutine_count(target->memory, target->layout, &count);
+	if (!err)
+		*ret_us = count * STACK_SCAN_US;
+	return err;
+}
+
 static struct error *send_plan(struct decoder *decoder, Goheapd__Plan *plan)
 {
 	Goheapd__PlanEvent event = GOHEAPD__PLAN_EVENT__INIT;
@@ -141,8 +155,10 @@ struct error *decoder_plan_send(struct decoder *decoder, const struct decoder_ta
 		plan.injection = &injection;
 		plan.unwalkable = ranges.pointers;
 		plan.n_unwalkable = ranges.count;
-		err = send_plan(decoder, &plan);
+		err = predict_stacks(target, &plan.stacks_us);
 	}
+	if (!err)
+		err = send_plan(decoder, &plan);
 	ranges_fini(&ranges);
 	return err;
 }

@@ -10,6 +10,7 @@ struct error *keeper_observe(struct keeper *keeper, const Goheapd__KeeperObserve
 	struct process *process scoped(process_freep) = NULL;
 	const struct keeper_target target = { order->pid, order->start_ticks,
 					      order->clone_allowed };
+	const struct fork_safety_scan full = { .huge_page_weight = order->huge_page_weight };
 	struct fork_safety_policy policy = { 0 };
 	struct fork_safety safety;
 	struct keeper_forecast forecast;
@@ -28,6 +29,7 @@ struct error *keeper_observe(struct keeper *keeper, const Goheapd__KeeperObserve
 	err = fork_safety_judge(process, &policy, &safety);
 	if (err)
 		return err;
+	fork_safety_predict(process, &full, &safety);
 	forecast = (struct keeper_forecast){
 		.mode = safety.preferred ? GOHEAPD__MODE__MODE_FORK : GOHEAPD__MODE__MODE_STOP,
 		.reason = safety.reason,

@@ -80,11 +80,7 @@ static struct error *open_target(struct scan *scan)
 	const Goheapd__KeeperScan *order = scan->order;
 	const struct keeper_target target = { order->pid, order->start_ticks,
 					      order->clone_allowed };
-	struct fork_safety_policy policy = {
-		.max_pause_us = order->max_pause_us,
-		.census = order->depth == GOHEAPD__DEPTH__DEPTH_CENSUS,
-	};
-	struct keeper_forecast forecast;
+	const struct keeper_forecast forecast = { .mode = order->mode, .reason = "" };
 	struct error *err = keeper_find(scan->keeper, &target, &scan->process);
 
 	if (!err)
@@ -97,14 +93,23 @@ static struct error *open_target(struct scan *scan)
 	}
 	if (err)
 		return err;
-	policy.can_suspend_filters = scan->process->seccomp_filter && tracee_can_suspend_filters();
-	err = fork_safety_judge(scan->process, &policy, &scan->safety);
-	if (err)
-		return err;
 	scan->watch.target_pidfd = scan->pidfd;
 	scan->watch.target_mem_fd = scan->mem_fd;
-	forecast = (struct keeper_forecast){ .mode = order->mode, .reason = "" };
 	return keeper_open(scan->keeper, scan->process, &forecast);
+}
+
+/* It takes its time where there is much memory: the decoder has something to do meanwhile. */
+static struct error *judge(struct scan *scan)
+{
+	const struct fork_safety_policy policy = {
+		.can_suspend_filters =
+		    scan->process->seccomp_filter && tracee_can_suspend_filters(),
+	};
+	struct error *err = frame_queue_flush(&scan->keeper->to_decoder);
+
+	/* a decoder that is gone is noticed when its plan is waited for */
+	error_free(err);
+	return fork_safety_judge(scan->process, &policy, &scan->safety);
 }
 
 static struct error *pause_exceeded(const struct scan *scan)
@@ -196,11 +201,25 @@ static struct error *check_forecast(const struct scan *scan)
 			 scan->warning[0] ? "; no snapshot, since " : "", scan->warning, census);
 }
 
+static void predict(struct scan *scan)
+{
+	const Goheapd__KeeperScan *order = scan->order;
+	const struct fork_safety_scan planned = {
+		.max_pause_us = order->max_pause_us,
+		.census = order->depth == GOHEAPD__DEPTH__DEPTH_CENSUS,
+		.stacks_us = plan_message(scan)->stacks_us,
+		.huge_page_weight = order->huge_page_weight,
+	};
+
+	fork_safety_predict(scan->process, &planned, &scan->safety);
+}
+
 /* Mode auto: a snapshot where it can be taken and is the better choice. */
 static struct error *choose_mode(struct scan *scan)
 {
 	const char *reason = scan->injector ? scan->safety.reason : scan->no_injector;
 
+	predict(scan);
 	if (!scan->safety.stoppable)
 		return error_new(ERROR_NOT_STOPPABLE, "process %d cannot be stopped: %s",
 				 (int)scan->process->pid, scan->safety.reason);
@@ -413,7 +432,7 @@ static struct error *fall_back(struct scan *scan, struct error *err)
 	error_free(err);
 	scan->fork = false;
 	scan->keeper->outcome.mode = current_mode(scan);
-	return NULL;
+	return check_forecast(scan);
 }
 
 /*
@@ -482,6 +501,8 @@ struct error *keeper_scan(struct keeper *keeper, const Goheapd__KeeperScan *orde
 					.deadline_ns = UINT64_MAX } };
 	struct error *err = open_target(&scan);
 
+	if (!err)
+		err = judge(&scan);
 	if (!err)
 		err = receive_plan(&scan);
 	if (goes_on(&scan, err))

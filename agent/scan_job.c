@@ -200,6 +200,7 @@ static struct error *send_scan(struct scan_job *scan, uint64_t memory_limit)
 	keep.max_pause_us = request->max_pause_us;
 	keep.depth = request->depth;
 	keep.clone_allowed = &allowed;
+	keep.huge_page_weight = scan->job.supervisor->config.huge_page_weight;
 	keeper_order.body_case = GOHEAPD__KEEPER_ORDER__BODY_SCAN;
 	keeper_order.scan = &keep;
 	return helper_send(&scan->keeper, &keeper_order.base, NULL, 0);
@@ -222,6 +223,7 @@ static struct error *send_overview(struct scan_job *scan, const Goheapd__Overvie
 	observe.pid = request->pid;
 	observe.start_ticks = request->start_ticks;
 	observe.clone_allowed = &allowed;
+	observe.huge_page_weight = scan->job.supervisor->config.huge_page_weight;
 	keeper_order.body_case = GOHEAPD__KEEPER_ORDER__BODY_OBSERVE;
 	keeper_order.observe = &observe;
 	return helper_send(&scan->keeper, &keeper_order.base, NULL, 0);

@@ -21,7 +21,10 @@ struct module;
 struct module_table;
 struct root_sink;
 
-enum { STACK_FRAMES_MAX = 1 << 26 }; /* the runtime's largest stack, all of it tiny frames */
+enum {
+	STACK_FRAMES_MAX = 1 << 26, /* the runtime's largest stack, all of it tiny frames */
+	STACK_SCAN_US = 10,         /* what scanning one took where it was measured */
+};
 
 struct stack_frame {
 	taddr pc, sp, fp; /* fp: just above the return address */

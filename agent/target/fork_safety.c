@@ -20,9 +20,8 @@ enum {
 	READ_MIB_US = 170, /* memory turned into a graph under the stop */
 	/* The structures of a MiB of spans, all of one page. */
 	CENSUS_MIB_US = 15,
-	/* Below this, huge pages are not worth a longer pause. */
+	/* Fewer are not worth a longer pause. */
 	HUGE_PAGES_LEAST = 64 << 20,
-	HUGE_PAGES_PAUSE_SHARE = 8, /* of max_pause, that a stop may take to spare them */
 };
 
 static const uint64_t default_max_pause_us = 250000;
@@ -214,55 +213,6 @@ static struct error *judge_tasks(const struct process *process, struct fork_safe
 	return judge_nproc(process, verdict);
 }
 
-static void predict(const struct process *process, const struct fork_safety_policy *policy,
-		    struct fork_safety *verdict)
-{
-	uint64_t base = STOP_BASE_US + (uint64_t)process->thread_count * STOP_THREAD_US;
-	uint64_t size_mib = mib(process->rss_anon_bytes);
-
-	verdict->fork_pause_us = base + size_mib * FORK_MIB_US;
-	verdict->census_pause_us = base + size_mib * CENSUS_MIB_US;
-	verdict->stop_pause_us =
-	    policy->census ? verdict->census_pause_us : base + size_mib * READ_MIB_US;
-}
-
-static uint64_t max_pause_us(const struct fork_safety_policy *policy)
-{
-	return policy->max_pause_us ? policy->max_pause_us : default_max_pause_us;
-}
-
-/* Where a snapshot takes longer than the asker allows and a stop does not, it is the stop. */
-static void weigh_pauses(const struct fork_safety_policy *policy, struct fork_safety *verdict)
-{
-	if (!verdict->safe || verdict->fork_pause_us <= max_pause_us(policy) ||
-	    verdict->stop_pause_us > max_pause_us(policy))
-		return;
-	give_reason(verdict,
-		    "a snapshot would take about %" PRIu64 " ms, which is more than max_pause, and "
-		    "a stop about %" PRIu64 " ms",
-		    verdict->fork_pause_us / 1000, verdict->stop_pause_us / 1000);
-	verdict->safe = true;
-}
-
-/*
- * One write into a huge page while the snapshot lives splits it for good. Where most of the memory
- * is huge pages and reading it under a stop takes little of what the asker allows, a stop is
- * kinder.
- */
-static void weigh_huge_pages(const struct process *process, const struct fork_safety_policy *policy,
-			     struct fork_safety *verdict)
-{
-	if (!verdict->safe || verdict->huge_page_bytes < HUGE_PAGES_LEAST ||
-	    verdict->huge_page_bytes < process->rss_anon_bytes / 2 ||
-	    verdict->stop_pause_us > max_pause_us(policy) / HUGE_PAGES_PAUSE_SHARE)
-		return;
-	give_reason(verdict,
-		    "a snapshot would split %" PRIu64
-		    " MiB of huge pages, and a stop takes about %" PRIu64 " ms",
-		    mib(verdict->huge_page_bytes), verdict->stop_pause_us / 1000);
-	verdict->safe = true;
-}
-
 /*
  * Every private page that is resident may be written while the snapshot lives, pages in swap come
  * back when the snapshot is read, and it has page tables of its own.
@@ -301,9 +251,77 @@ struct error *fork_safety_judge(const struct process *process,
 	err = judge_tasks(process, &verdict);
 	if (err)
 		return error_context(err, "process %d", process->pid);
-	predict(process, policy, &verdict);
-	weigh_pauses(policy, &verdict);
-	weigh_huge_pages(process, policy, &verdict);
 	*ret = verdict;
 	return NULL;
+}
+
+/* A huge page is one entry of the page tables, which is nothing beside 512. */
+static void predict_pauses(const struct process *process, const struct fork_safety_scan *scan,
+			   struct fork_safety *verdict)
+{
+	uint64_t base = STOP_BASE_US + (uint64_t)process->thread_count * STOP_THREAD_US;
+	uint64_t anonymous = process->rss_anon_bytes, huge = verdict->huge_page_bytes;
+	uint64_t small = anonymous > huge ? anonymous - huge : 0;
+
+	verdict->fork_pause_us = base + mib(small) * FORK_MIB_US;
+	verdict->census_pause_us = base + mib(anonymous) * CENSUS_MIB_US + scan->stacks_us;
+	verdict->stop_pause_us = scan->census
+				     ? verdict->census_pause_us
+				     : base + mib(anonymous) * READ_MIB_US + scan->stacks_us;
+}
+
+static uint64_t max_pause_us(const struct fork_safety_scan *scan)
+{
+	return scan->max_pause_us ? scan->max_pause_us : default_max_pause_us;
+}
+
+/* Where a snapshot takes longer than the asker allows and a stop does not, it is the stop. */
+static void weigh_pauses(const struct fork_safety_scan *scan, struct fork_safety *verdict)
+{
+	if (!verdict->safe || verdict->fork_pause_us <= max_pause_us(scan) ||
+	    verdict->stop_pause_us > max_pause_us(scan))
+		return;
+	give_reason(verdict,
+		    "a snapshot would take about %" PRIu64 " ms, which is more than max_pause, and "
+		    "a stop about %" PRIu64 " ms",
+		    verdict->fork_pause_us / 1000, verdict->stop_pause_us / 1000);
+	verdict->safe = true;
+}
+
+/* The pause that the target's huge pages are worth. */
+static uint64_t huge_pages_worth_us(const struct process *process,
+				    const struct fork_safety_scan *scan, uint64_t huge)
+{
+	double part =
+	    huge < process->rss_anon_bytes ? (double)huge / (double)process->rss_anon_bytes : 1;
+
+	return (uint64_t)((double)max_pause_us(scan) * part * scan->huge_page_weight);
+}
+
+/*
+ * One write into a huge page while the snapshot lives splits it for good. Where they are many and
+ * reading all of them under a stop takes little of what the asker allows, a stop is kinder.
+ */
+static void weigh_huge_pages(const struct process *process, const struct fork_safety_scan *scan,
+			     struct fork_safety *verdict)
+{
+	uint64_t huge = verdict->huge_page_bytes;
+
+	if (!verdict->safe || huge < HUGE_PAGES_LEAST ||
+	    verdict->stop_pause_us > huge_pages_worth_us(process, scan, huge))
+		return;
+	give_reason(verdict,
+		    "a snapshot would split %" PRIu64
+		    " MiB of huge pages, and a stop takes about %" PRIu64
+		    " ms (huge_page_weight in the configuration)",
+		    mib(huge), verdict->stop_pause_us / 1000);
+	verdict->safe = true;
+}
+
+void fork_safety_predict(const struct process *process, const struct fork_safety_scan *scan,
+			 struct fork_safety *verdict)
+{
+	predict_pauses(process, scan, verdict);
+	weigh_pauses(scan, verdict);
+	weigh_huge_pages(process, scan, verdict);
 }

@@ -27,12 +27,26 @@ struct fork_safety {
 
 struct fork_safety_policy {
 	bool can_suspend_filters; /* PTRACE_O_SUSPEND_SECCOMP works */
-	uint64_t max_pause_us;    /* of the scan; 0: no limit */
-	bool census;              /* no object is read */
 };
 
 must_check struct error *fork_safety_judge(const struct process *process,
 					   const struct fork_safety_policy *policy,
 					   struct fork_safety *ret);
+
+/* The scan that there is to be, as far as its pause depends on it. */
+struct fork_safety_scan {
+	uint64_t max_pause_us; /* 0: no limit */
+	bool census;           /* no object is read */
+	uint64_t stacks_us;    /* that all stacks take to be read */
+	/*
+	 * The part of max_pause, from 0 to 1, that a stop may take to spare a target of nothing but
+	 * huge pages; in proportion where fewer are. 0: they do not count.
+	 */
+	double huge_page_weight;
+};
+
+/* Fills in the predictions, and what mode auto prefers in view of them. */
+void fork_safety_predict(const struct process *process, const struct fork_safety_scan *scan,
+			 struct fork_safety *verdict);
 
 #endif

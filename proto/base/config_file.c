@@ -48,6 +48,16 @@ static int check_interval(cfg_t *cfg, cfg_opt_t *opt)
 	return -1;
 }
 
+static int check_weight(cfg_t *cfg, cfg_opt_t *opt)
+{
+	double weight = cfg_opt_getnfloat(opt, cfg_opt_size(opt) - 1);
+
+	if (weight >= 0 && weight <= 1)
+		return 0;
+	cfg_error(cfg, "%s goes from 0 to 1", cfg_opt_name(opt));
+	return -1;
+}
+
 static int check_count(cfg_t *cfg, cfg_opt_t *opt, long max)
 {
 	long count = cfg_opt_getnint(opt, cfg_opt_size(opt) - 1);
@@ -118,6 +128,7 @@ static const struct {
 	{ "max_scan_memory", check_memory },         { "user", check_user },
 	{ "metric_labels", check_labels },           { "metric_series_max", check_series },
 	{ "clone_allowed_cgroups", check_patterns }, { "clone_allowed_units", check_patterns },
+	{ "huge_page_weight", check_weight },
 };
 
 /* ---- reading ---- */
@@ -133,6 +144,7 @@ static cfg_t *make_parser(void)
 		CFG_INT("metric_series_max", 0, CFGF_NODEFAULT),
 		CFG_STR_LIST("clone_allowed_cgroups", NULL, CFGF_NODEFAULT),
 		CFG_STR_LIST("clone_allowed_units", NULL, CFGF_NODEFAULT),
+		CFG_FLOAT("huge_page_weight", 0, CFGF_NODEFAULT),
 		CFG_END(),
 	};
 	cfg_t *cfg = cfg_init(options, CFGF_NONE);

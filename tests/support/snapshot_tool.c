@@ -310,12 +310,15 @@ static struct error *judge(pid_t pid)
 	const struct fork_safety_policy policy = {
 		.can_suspend_filters = tracee_can_suspend_filters(),
 	};
+	const struct fork_safety_scan scan = { 0 };
 	struct process *process scoped(process_freep) = NULL;
 	struct fork_safety verdict;
 	struct error *err = process_read(&procfs, pid, &process);
 
 	if (!err)
 		err = fork_safety_judge(process, &policy, &verdict);
+	if (!err)
+		fork_safety_predict(process, &scan, &verdict);
 	if (!err)
 		printf("{\"safe\": %s, \"reason\": \"%s\", \"fork_pause_us\": %" PRIu64
 		       ", \"stop_pause_us\": %" PRIu64 "}\n",

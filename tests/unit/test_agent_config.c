@@ -36,6 +36,7 @@ static void an_empty_file_leaves_the_defaults(void **state)
 	assert_int_equal(config.max_scans, 4);
 	assert_int_equal(config.max_scan_memory, 0);
 	assert_null(config.user);
+	assert_true(config.huge_page_weight == 0.25);
 	assert_int_equal(config.clone_allowed_cgroups.count, 0);
 	assert_int_equal(config.clone_allowed_units.count, 0);
 	agent_config_fini(&config);
@@ -49,7 +50,8 @@ static void every_key_is_taken(void **state)
 	assert_success(read_text("min_stop_interval = 0.25\nmax_scans = 9\n"
 				 "max_scan_memory = 5000000000\nuser = \"somebody\"\n"
 				 "clone_allowed_cgroups = {\"/docker/*\", \"/kubepods*\"}\n"
-				 "clone_allowed_units = {\"shop.service\"}\n",
+				 "clone_allowed_units = {\"shop.service\"}\n"
+				 "huge_page_weight = 0.5\n",
 				 &config));
 	assert_int_equal(config.min_stop_interval_ms, 250);
 	assert_int_equal(config.max_scans, 9);
@@ -60,6 +62,7 @@ static void every_key_is_taken(void **state)
 	assert_string_equal(config.clone_allowed_cgroups.items[1], "/kubepods*");
 	assert_int_equal(config.clone_allowed_units.count, 1);
 	assert_string_equal(config.clone_allowed_units.items[0], "shop.service");
+	assert_true(config.huge_page_weight == 0.5);
 	agent_config_fini(&config);
 }
 
@@ -76,9 +79,16 @@ static void keys_of_the_daemon_are_passed_over(void **state)
 static void values_out_of_range_are_refused_with_their_line(void **state)
 {
 	static const char *const texts[] = {
-		"\nmin_stop_interval = -1\n",       "\nmax_scans = 0\n",    "\nmax_scans = 65\n",
-		"\nmax_scan_memory = -1\n",         "\nmax_scans = many\n", "\nmax_scan = 3\n",
-		"\nclone_allowed_units = {\"\"}\n", "\nmax_scans\n",
+		"\nmin_stop_interval = -1\n",
+		"\nmax_scans = 0\n",
+		"\nmax_scans = 65\n",
+		"\nmax_scan_memory = -1\n",
+		"\nmax_scans = many\n",
+		"\nmax_scan = 3\n",
+		"\nclone_allowed_units = {\"\"}\n",
+		"\nhuge_page_weight = 1.01\n",
+		"\nhuge_page_weight = -0.1\n",
+		"\nmax_scans\n",
 	};
 	const size_t count = sizeof(texts) / sizeof(texts[0]);
 	struct agent_config config;

@@ -11,6 +11,7 @@ static struct tree tree;
 static struct procfs procfs;
 static struct process process;
 static struct fork_safety_policy policy;
+static struct fork_safety_scan scan;
 
 static const uint64_t mib = 1 << 20;
 
@@ -25,6 +26,7 @@ static int set_up(void **state)
 	tree_write(&tree, "sys/vm/overcommit_memory", "0\n");
 	tree_write(&tree, "self/status", "CapEff:\t0000000000080000\nSeccomp:\t0\n");
 	policy = (struct fork_safety_policy){ 0 };
+	scan = (struct fork_safety_scan){ .huge_page_weight = 0.25 };
 	process = (struct process){
 		.procfs = &procfs,
 		.pid = 812,
@@ -69,12 +71,18 @@ static void assert_safe(void)
 	assert_string_equal(verdict.reason, "");
 }
 
+static void predict(struct fork_safety *verdict)
+{
+	assert_success(fork_safety_judge(&process, &policy, verdict));
+	fork_safety_predict(&process, &scan, verdict);
+}
+
 static void an_ordinary_process_is_safe(void **state)
 {
 	struct fork_safety verdict;
 
 	(void)state;
-	assert_success(fork_safety_judge(&process, &policy, &verdict));
+	predict(&verdict);
 	assert_true(verdict.safe && verdict.preferred);
 	assert_string_equal(verdict.reason, "");
 	assert_int_equal(verdict.copy_bytes, 100 * mib);
@@ -90,9 +98,9 @@ static void a_census_stops_for_less(void **state)
 	(void)state;
 	process.rss_anon_bytes = 4096 * mib;
 	tree_write(&tree, "meminfo", "MemAvailable:  104857600 kB\n");
-	assert_success(fork_safety_judge(&process, &policy, &full));
-	policy.census = true;
-	assert_success(fork_safety_judge(&process, &policy, &census));
+	predict(&full);
+	scan.census = true;
+	predict(&census);
 	assert_true(full.stop_pause_us > 250000);
 	assert_true(census.stop_pause_us < 250000);
 	assert_int_equal(full.census_pause_us, census.stop_pause_us);
@@ -107,14 +115,14 @@ static void a_stop_that_is_short_enough_goes_before_a_snapshot_that_is_not(void 
 	(void)state;
 	process.rss_anon_bytes = 14000 * mib;
 	tree_write(&tree, "meminfo", "MemAvailable:  104857600 kB\n");
-	policy.census = true;
-	assert_success(fork_safety_judge(&process, &policy, &verdict));
+	scan.census = true;
+	predict(&verdict);
 	assert_true(verdict.safe);
 	assert_false(verdict.preferred);
 	assert_non_null(strstr(verdict.reason, "max_pause"));
 	/* where neither is short enough the snapshot stays */
-	policy.census = false;
-	assert_success(fork_safety_judge(&process, &policy, &verdict));
+	scan.census = false;
+	predict(&verdict);
 	assert_true(verdict.safe && verdict.preferred);
 	assert_string_equal(verdict.reason, "");
 }
@@ -255,25 +263,100 @@ static void a_child_that_would_be_pid_1_is_unsafe(void **state)
 	assert_unsafe("pid namespace");
 }
 
+/* They are read while the target stands still, unless there is a snapshot of it. */
+static void stacks_make_a_stop_longer(void **state)
+{
+	struct fork_safety before, after;
+
+	(void)state;
+	predict(&before);
+	scan.stacks_us = 100000;
+	predict(&after);
+	assert_int_equal(after.stop_pause_us, before.stop_pause_us + 100000);
+	assert_int_equal(after.fork_pause_us, before.fork_pause_us);
+}
+
+static void have_huge_pages(unsigned count)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text),
+		 "00400000-7fff r--p 00000000 00:00 0 [rollup]\nAnonHugePages:  %u kB\n",
+		 2048 * count);
+	tree_write(&tree, "812/task/812/smaps_rollup", text);
+}
+
+static void assert_prefers_stop(bool expected)
+{
+	struct fork_safety verdict;
+
+	predict(&verdict);
+	assert_true(verdict.safe);
+	assert_int_equal(verdict.preferred, !expected);
+	if (expected)
+		assert_non_null(strstr(verdict.reason, "MiB of huge pages"));
+	else
+		assert_string_equal(verdict.reason, "");
+}
+
 static void huge_pages_are_weighed(void **state)
 {
 	struct fork_safety verdict;
 
 	(void)state;
-	tree_write(&tree, "812/task/812/smaps_rollup",
-		   "00400000-7fff r--p 00000000 00:00 0 [rollup]\nAnonHugePages:  92160 kB\n");
-	assert_success(fork_safety_judge(&process, &policy, &verdict));
+	have_huge_pages(45);
+	predict(&verdict);
 	assert_int_equal(verdict.huge_page_bytes, 90 * mib);
-	assert_true(verdict.safe);
-	assert_false(verdict.preferred);
 	assert_non_null(strstr(verdict.reason, "90 MiB of huge pages"));
+	assert_non_null(strstr(verdict.reason, "huge_page_weight"));
+	assert_prefers_stop(true);
 
-	/* not worth a stop that takes long */
-	process.rss_anon_bytes = 1000 * mib;
-	tree_write(&tree, "812/task/812/smaps_rollup", "AnonHugePages:  921600 kB\n");
-	assert_success(fork_safety_judge(&process, &policy, &verdict));
-	assert_true(verdict.safe && verdict.preferred);
-	assert_string_equal(verdict.reason, "");
+	/* few are not worth a longer pause, however short */
+	have_huge_pages(31);
+	assert_prefers_stop(false);
+
+	/* a gigabyte takes longer than a quarter of what is allowed by default, not of a second */
+	process.rss_anon_bytes = 1024 * mib;
+	have_huge_pages(512);
+	assert_prefers_stop(false);
+	scan.max_pause_us = 1000000;
+	assert_prefers_stop(true);
+
+	/* in proportion */
+	have_huge_pages(256);
+	assert_prefers_stop(false);
+	scan.max_pause_us = 2000000;
+	assert_prefers_stop(true);
+	scan.stacks_us = 200000;
+	assert_prefers_stop(false);
+}
+
+static void the_operator_says_what_huge_pages_are_worth(void **state)
+{
+	(void)state;
+	have_huge_pages(50);
+	scan.huge_page_weight = 0;
+	assert_prefers_stop(false);
+	process.rss_anon_bytes = 1024 * mib;
+	have_huge_pages(512);
+	scan.huge_page_weight = 0.25;
+	assert_prefers_stop(false);
+	scan.huge_page_weight = 1;
+	assert_prefers_stop(true);
+}
+
+static void huge_pages_make_a_snapshot_quick(void **state)
+{
+	struct fork_safety small, huge;
+
+	(void)state;
+	scan.huge_page_weight = 0;
+	process.rss_anon_bytes = 1024 * mib;
+	predict(&small);
+	have_huge_pages(512);
+	predict(&huge);
+	assert_true(huge.fork_pause_us < small.fork_pause_us / 10);
+	assert_int_equal(huge.stop_pause_us, small.stop_pause_us);
 }
 
 static void the_first_reason_is_told(void **state)
@@ -310,7 +393,12 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_child_that_would_be_pid_1_is_unsafe, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(stacks_make_a_stop_longer, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(huge_pages_are_weighed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_operator_says_what_huge_pages_are_worth, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(huge_pages_make_a_snapshot_quick, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(the_first_reason_is_told, set_up, tear_down),
 	};
 
