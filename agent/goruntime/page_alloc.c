@@ -4,6 +4,11 @@
  * is free. The chunks' bitmaps are found through a table of two levels, as arenas are; the ranges
  * in use say which exist. A P takes 64 pages at a time out of these bitmaps (they are allocated
  * there) and keeps its own bits of which of them are still free.
+ *
+ * A stop may fall into pageAlloc.grow (mpagealloc.go), which lists a range before it makes its
+ * bitmaps, or into addrRanges.add (mranges.go), which may have written half of an entry, or none of
+ * one that it has counted. What lies in no arena is not the heap's, whatever the ranges say: arenas
+ * are made before their pages are handed over (mheap.go, grow).
  */
 #include "agent/goruntime/page_alloc.h"
 
@@ -11,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/goruntime/arena.h"
 #include "agent/goruntime/bitmap.h"
 #include "agent/goruntime/layout.h"
 #include "agent/goruntime/processor.h"
@@ -96,25 +102,24 @@ static struct error *read_caches(struct walk *w)
 	return NULL;
 }
 
-/* Where the pallocData of the chunk at addr lies. */
+/* Where the pallocData of the chunk at addr lies; 0 if it has none yet. */
 static struct error *chunk_data(struct walk *w, taddr addr, taddr *ret)
 {
 	const struct layout *l = w->layout;
 	uint64_t index = (addr - (uint64_t)l->const_arena_base.value) / w->chunk_bytes;
 	uint64_t l2_count = UINT64_C(1) << l->const_palloc_chunks_l2_bits.value;
-	taddr rows = l->global_mheap.addr + l->mheap_page_chunks.offset, row = 0;
-	struct error *err = NULL;
+	taddr rows = l->global_mheap.addr + l->mheap_page_chunks.offset, row;
+	struct error *err;
 
-	if (index / l2_count < l->mheap_page_chunks.size / 8)
-		err = memory_u64(w->memory, rows + index / l2_count * 8, &row);
-	if (err)
-		return err;
-	if (!row)
-		return error_new(ERROR_CORRUPT_TARGET, "chunk 0x%" PRIx64 " has no bitmaps", addr);
-	*ret = row + index % l2_count * l->palloc_data.size;
-	return NULL;
+	if (index / l2_count >= l->mheap_page_chunks.size / 8)
+		return error_new(ERROR_CORRUPT_TARGET, "no room for chunk 0x%" PRIx64, addr);
+	err = memory_u64(w->memory, rows + index / l2_count * 8, &row);
+	if (!err)
+		*ret = row ? row + index % l2_count * l->palloc_data.size : 0;
+	return err;
 }
 
+/* A chunk without bitmaps is about to get such that say: all free, and never used. */
 static struct error *read_chunk(struct walk *w, taddr addr)
 {
 	const struct layout *l = w->layout;
@@ -122,13 +127,16 @@ static struct error *read_chunk(struct walk *w, taddr addr)
 	taddr data;
 	struct error *err = chunk_data(w, addr, &data);
 
-	if (!err)
+	if (!err && data)
 		err = memory_read(w->memory, data, raw, l->palloc_data.size);
 	if (err)
 		return err;
 	for (uint64_t i = 0; i < w->chunk_words; i++) {
-		w->allocated[i] = load_u64le(raw + l->palloc_data_allocated.offset + 8 * i);
-		w->scavenged[i] = load_u64le(raw + l->palloc_data_scavenged.offset + 8 * i);
+		size_t at = 8 * i;
+
+		w->allocated[i] = data ? load_u64le(raw + l->palloc_data_allocated.offset + at) : 0;
+		w->scavenged[i] =
+		    data ? load_u64le(raw + l->palloc_data_scavenged.offset + at) : UINT64_MAX;
 	}
 	return NULL;
 }
@@ -200,16 +208,38 @@ static struct error *walk_chunk(struct walk *w, taddr addr)
 	return NULL;
 }
 
+/* The first chunk at or after addr of which an arena covers the beginning, or limit. */
+static taddr next_chunk(const struct walk *w, taddr addr, taddr limit)
+{
+	const struct arena_table *arenas = span_table_arenas(w->spans);
+
+	if (arena_table_find(arenas, addr))
+		return addr;
+	for (uint32_t i = 0; i < arena_table_count(arenas); i++) {
+		taddr start = arena_table_at(arenas, i)->start;
+
+		start += -start & (w->chunk_bytes - 1);
+		if (start > addr)
+			return start < limit ? start : limit;
+	}
+	return limit;
+}
+
 static struct error *walk_range(struct walk *w, taddr base, taddr limit)
 {
+	struct page_totals *totals = &w->pages->totals;
 	struct error *err = NULL;
 
-	if (base % w->chunk_bytes || limit % w->chunk_bytes || limit < base)
-		return error_new(ERROR_CORRUPT_TARGET, "range 0x%" PRIx64 "-0x%" PRIx64, base,
-				 limit);
-	if ((limit - base) / GO_PAGE_SIZE > managed_pages_max - w->pages->totals.managed_pages)
-		return error_new(ERROR_LIMIT, "more than %" PRIu64 " pages", managed_pages_max);
 	for (taddr addr = base; addr < limit && !err; addr += w->chunk_bytes) {
+		taddr next = next_chunk(w, addr, limit);
+
+		totals->foreign_pages += (next - addr) / GO_PAGE_SIZE;
+		addr = next;
+		if (addr == limit)
+			return NULL;
+		if (totals->managed_pages >= managed_pages_max)
+			return error_new(ERROR_LIMIT, "more than %" PRIu64 " pages",
+					 managed_pages_max);
 		err = read_chunk(w, addr);
 		if (!err) {
 			add_cached(w, addr);
@@ -219,10 +249,15 @@ static struct error *walk_range(struct walk *w, taddr base, taddr limit)
 	return err;
 }
 
+static bool makes_sense(const struct walk *w, taddr base, taddr limit)
+{
+	return !(base % w->chunk_bytes || limit % w->chunk_bytes || limit < base);
+}
+
 /*
  * The ranges are a sorted slice of {base, limit}. One that is just being added may be there twice,
- * be in its neighbour already, or not be written yet (runtime/mranges.go, addrRanges.add): what was
- * walked is not walked again.
+ * be in its neighbour already, or not be written yet: what was walked is not walked again. The last
+ * of a list that is just being moved may be anything.
  */
 static struct error *walk_ranges(struct walk *w)
 {
@@ -242,7 +277,16 @@ static struct error *walk_ranges(struct walk *w)
 		err = memory_u64(w->memory, data + i * RANGE_SIZE, &base);
 		if (!err)
 			err = memory_u64(w->memory, data + i * RANGE_SIZE + 8, &limit);
-		if (err || limit <= last)
+		if (err)
+			return err;
+		if (!makes_sense(w, base, limit)) {
+			if (i + 1 < count)
+				return error_new(ERROR_CORRUPT_TARGET,
+						 "range 0x%" PRIx64 "-0x%" PRIx64, base, limit);
+			w->pages->totals.broken_ranges++;
+			return NULL;
+		}
+		if (limit <= last)
 			continue;
 		err = walk_range(w, base > last ? base : last, limit);
 		last = limit;
@@ -256,7 +300,7 @@ static struct error *check_geometry(const struct layout *l, struct walk *w)
 
 	w->chunk_words = bitmap / 8;
 	w->chunk_bytes = bitmap * 8 * GO_PAGE_SIZE;
-	if (!bitmap || bitmap % 8 || w->chunk_words > CHUNK_WORDS_MAX ||
+	if (!bitmap || bitmap & (bitmap - 1) || bitmap % 8 || w->chunk_words > CHUNK_WORDS_MAX ||
 	    l->palloc_data_allocated.size != bitmap || l->palloc_data.size > CHUNK_DATA_MAX ||
 	    l->const_palloc_chunks_l2_bits.value < 0 || l->const_palloc_chunks_l2_bits.value > 32)
 		return error_new(ERROR_UNSUPPORTED, "chunks with bitmaps of %" PRIu64 " bytes",

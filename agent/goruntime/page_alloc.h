@@ -30,6 +30,9 @@ struct page_totals {
 	uint64_t spanless_pages; /* allocated, without a span: since go1.26 the pages in front of
 				    the heap's random start */
 	uint64_t contradictions; /* pages that are both free and in a span */
+	/* Of ranges that were being written, or are broken: left out. */
+	uint64_t foreign_pages; /* in no arena */
+	uint64_t broken_ranges;
 };
 
 /*

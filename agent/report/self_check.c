@@ -38,6 +38,12 @@ void self_check(const struct self_check_input *input, char ret[SELF_CHECK_SIZE])
 	else if (input->pages->contradictions > (uint64_t)input->thread_count * PAGES_IN_MOTION)
 		snprintf(ret, SELF_CHECK_SIZE, "%" PRIu64 " pages are free and in a span at once",
 			 input->pages->contradictions);
+	else if (input->pages->foreign_pages || input->pages->broken_ranges)
+		snprintf(ret, SELF_CHECK_SIZE,
+			 "%" PRIu64
+			 " pages of the page allocator's ranges are in no arena, %" PRIu64
+			 " ranges make no sense",
+			 input->pages->foreign_pages, input->pages->broken_ranges);
 	else if (input->skipped_specials)
 		snprintf(ret, SELF_CHECK_SIZE, "%" PRIu64 " lists of specials do not hold together",
 			 input->skipped_specials);

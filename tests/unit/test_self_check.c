@@ -78,6 +78,10 @@ static void each_contradiction_has_its_sentence(void **state)
 	assert_verdict(&input, "an m has no g0");
 	input.skipped_specials = 2;
 	assert_verdict(&input, "2 lists of specials do not hold together");
+	pages.foreign_pages = 512;
+	pages.broken_ranges = 1;
+	assert_verdict(&input, "512 pages of the page allocator's ranges are in no arena, 1 ranges "
+			       "make no sense");
 	pages.contradictions = 1;
 	assert_verdict(&input, "1 pages are free and in a span at once");
 	spans.runtime_in_use_pages = 4999;
