@@ -10,6 +10,7 @@
 #include "agent/goruntime/layout.h"
 #include "agent/goruntime/module.h"
 #include "agent/goruntime/stack.h"
+#include "agent/target/memory.h"
 
 /* ---- the functions of an injection ---- */
 
@@ -124,6 +125,18 @@ static struct error *predict_stacks(const struct decoder_target *target, uint64_
 	return err;
 }
 
+/* The length of mheap_.allspans as it is now; that it cannot be read is no failure yet. */
+static bool count_spans(const struct decoder_target *target, uint64_t *ret)
+{
+	const struct layout *layout = target->layout;
+	taddr length = layout->global_mheap.addr + layout->mheap_allspans.offset + 8;
+	struct error *err = memory_u64(target->memory, length, ret);
+	bool read = !err;
+
+	error_free(err);
+	return read;
+}
+
 static struct error *send_plan(struct decoder *decoder, Goheapd__Plan *plan)
 {
 	Goheapd__PlanEvent event = GOHEAPD__PLAN_EVENT__INIT;
@@ -155,6 +168,7 @@ struct error *decoder_plan_send(struct decoder *decoder, const struct decoder_ta
 		plan.injection = &injection;
 		plan.unwalkable = ranges.pointers;
 		plan.n_unwalkable = ranges.count;
+		plan.has_span_count = count_spans(target, &plan.span_count);
 		err = predict_stacks(target, &plan.stacks_us);
 	}
 	if (!err)

@@ -25,6 +25,7 @@ struct error *keeper_observe(struct keeper *keeper, const Goheapd__KeeperObserve
 
 	if (err)
 		return err;
+	policy.huge_page_bytes = fork_safety_huge_page_bytes(process);
 	policy.can_suspend_filters = process->seccomp_filter && tracee_can_suspend_filters();
 	err = fork_safety_judge(process, &policy, &safety);
 	if (err)

@@ -37,6 +37,7 @@ struct scan {
 	struct keeper *keeper;
 	const Goheapd__KeeperScan *order;
 	struct process *process;
+	struct fork_safety_policy policy;
 	struct fork_safety safety;
 	struct frame plan_frame;
 	struct keeper_plan plan;
@@ -98,18 +99,21 @@ static struct error *open_target(struct scan *scan)
 	return keeper_open(scan->keeper, scan->process, &forecast);
 }
 
-/* It takes its time where there is much memory: the decoder has something to do meanwhile. */
-static struct error *judge(struct scan *scan)
+/*
+ * What does not change soon. It takes its time where there is much memory: the decoder has
+ * something to do meanwhile.
+ */
+static void prepare_judgement(struct scan *scan)
 {
-	const struct fork_safety_policy policy = {
-		.can_suspend_filters =
-		    scan->process->seccomp_filter && tracee_can_suspend_filters(),
-	};
 	struct error *err = frame_queue_flush(&scan->keeper->to_decoder);
 
 	/* a decoder that is gone is noticed when its plan is waited for */
 	error_free(err);
-	return fork_safety_judge(scan->process, &policy, &scan->safety);
+	scan->policy = (struct fork_safety_policy){
+		.can_suspend_filters =
+		    scan->process->seccomp_filter && tracee_can_suspend_filters(),
+		.huge_page_bytes = fork_safety_huge_page_bytes(scan->process),
+	};
 }
 
 static struct error *pause_exceeded(const struct scan *scan)
@@ -181,6 +185,26 @@ static struct error *prepare_injection(struct scan *scan)
 	return NULL;
 }
 
+/* The process as it is now, and not as it was before the decoder read its executable. */
+static struct error *judge(struct scan *scan)
+{
+	const Goheapd__KeeperScan *order = scan->order;
+	const struct fork_safety_scan planned = {
+		.max_pause_us = order->max_pause_us,
+		.census = order->depth == GOHEAPD__DEPTH__DEPTH_CENSUS,
+		.stacks_us = plan_message(scan)->stacks_us,
+		.span_count = plan_message(scan)->span_count, /* 0 where absent */
+		.huge_page_weight = order->huge_page_weight,
+	};
+	struct error *err = process_refresh(scan->process);
+
+	if (!err)
+		err = fork_safety_judge(scan->process, &scan->policy, &scan->safety);
+	if (!err)
+		fork_safety_predict(scan->process, &planned, &scan->safety);
+	return err;
+}
+
 /* Refused beforehand, with why it is not shorter, and with what would be short enough. */
 static struct error *check_forecast(const struct scan *scan)
 {
@@ -201,25 +225,11 @@ static struct error *check_forecast(const struct scan *scan)
 			 scan->warning[0] ? "; no snapshot, since " : "", scan->warning, census);
 }
 
-static void predict(struct scan *scan)
-{
-	const Goheapd__KeeperScan *order = scan->order;
-	const struct fork_safety_scan planned = {
-		.max_pause_us = order->max_pause_us,
-		.census = order->depth == GOHEAPD__DEPTH__DEPTH_CENSUS,
-		.stacks_us = plan_message(scan)->stacks_us,
-		.huge_page_weight = order->huge_page_weight,
-	};
-
-	fork_safety_predict(scan->process, &planned, &scan->safety);
-}
-
 /* Mode auto: a snapshot where it can be taken and is the better choice. */
 static struct error *choose_mode(struct scan *scan)
 {
 	const char *reason = scan->injector ? scan->safety.reason : scan->no_injector;
 
-	predict(scan);
 	if (!scan->safety.stoppable)
 		return error_new(ERROR_NOT_STOPPABLE, "process %d cannot be stopped: %s",
 				 (int)scan->process->pid, scan->safety.reason);
@@ -501,12 +511,14 @@ struct error *keeper_scan(struct keeper *keeper, const Goheapd__KeeperScan *orde
 					.deadline_ns = UINT64_MAX } };
 	struct error *err = open_target(&scan);
 
-	if (!err)
-		err = judge(&scan);
-	if (!err)
+	if (!err) {
+		prepare_judgement(&scan);
 		err = receive_plan(&scan);
+	}
 	if (goes_on(&scan, err))
 		err = prepare_injection(&scan);
+	if (goes_on(&scan, err))
+		err = judge(&scan);
 	if (goes_on(&scan, err))
 		err = choose_mode(&scan);
 	if (goes_on(&scan, err))

@@ -20,6 +20,7 @@ enum {
 	READ_MIB_US = 170, /* memory turned into a graph under the stop */
 	/* The structures of a MiB of spans, all of one page. */
 	CENSUS_MIB_US = 15,
+	CENSUS_SPANS_US = 10, /* that are looked at in a microsecond */
 	/* Fewer are not worth a longer pause. */
 	HUGE_PAGES_LEAST = 64 << 20,
 };
@@ -222,7 +223,7 @@ static uint64_t copy_bytes(const struct process *process)
 	return process->rss_anon_bytes + process->swap_bytes + process->page_table_bytes;
 }
 
-static uint64_t huge_page_bytes(const struct process *process)
+uint64_t fork_safety_huge_page_bytes(const struct process *process)
 {
 	char name[64];
 	uint64_t kib;
@@ -240,7 +241,7 @@ struct error *fork_safety_judge(const struct process *process,
 		.safe = true,
 		.preferred = true,
 		.copy_bytes = copy_bytes(process),
-		.huge_page_bytes = huge_page_bytes(process),
+		.huge_page_bytes = policy->huge_page_bytes,
 	};
 	struct error *err;
 
@@ -255,6 +256,15 @@ struct error *fork_safety_judge(const struct process *process,
 	return NULL;
 }
 
+/* Its size says what it can be at most; large objects have few spans. */
+static uint64_t census_us(const struct process *process, const struct fork_safety_scan *scan)
+{
+	uint64_t by_size = mib(process->rss_anon_bytes) * CENSUS_MIB_US;
+	uint64_t by_spans = scan->span_count / CENSUS_SPANS_US;
+
+	return scan->span_count && by_spans < by_size ? by_spans : by_size;
+}
+
 /* A huge page is one entry of the page tables, which is nothing beside 512. */
 static void predict_pauses(const struct process *process, const struct fork_safety_scan *scan,
 			   struct fork_safety *verdict)
@@ -264,7 +274,7 @@ static void predict_pauses(const struct process *process, const struct fork_safe
 	uint64_t small = anonymous > huge ? anonymous - huge : 0;
 
 	verdict->fork_pause_us = base + mib(small) * FORK_MIB_US;
-	verdict->census_pause_us = base + mib(anonymous) * CENSUS_MIB_US + scan->stacks_us;
+	verdict->census_pause_us = base + census_us(process, scan) + scan->stacks_us;
 	verdict->stop_pause_us = scan->census
 				     ? verdict->census_pause_us
 				     : base + mib(anonymous) * READ_MIB_US + scan->stacks_us;

@@ -27,7 +27,11 @@ struct fork_safety {
 
 struct fork_safety_policy {
 	bool can_suspend_filters; /* PTRACE_O_SUSPEND_SECCOMP works */
+	uint64_t huge_page_bytes; /* which do not change soon */
 };
+
+/* AnonHugePages. The kernel walks all of the process's page tables for it, which takes a while. */
+uint64_t fork_safety_huge_page_bytes(const struct process *process);
 
 must_check struct error *fork_safety_judge(const struct process *process,
 					   const struct fork_safety_policy *policy,
@@ -38,6 +42,7 @@ struct fork_safety_scan {
 	uint64_t max_pause_us; /* 0: no limit */
 	bool census;           /* no object is read */
 	uint64_t stacks_us;    /* that all stacks take to be read */
+	uint64_t span_count;   /* of the heap, as the decoder says; 0: not known */
 	/*
 	 * The part of max_pause, from 0 to 1, that a stop may take to spare a target of nothing but
 	 * huge pages; in proportion where fewer are. 0: they do not count.

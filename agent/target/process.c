@@ -462,6 +462,16 @@ struct error *process_read(const struct procfs *procfs, pid_t pid, struct proces
 	return NULL;
 }
 
+struct error *process_refresh(struct process *process)
+{
+	struct error *err = read_live_status(process);
+
+	if (err)
+		return err;
+	cgroup_fini(&process->cgroup);
+	return read_cgroup(process);
+}
+
 struct error *process_check(const struct process *before)
 {
 	struct process *now scoped(process_freep) = NULL;

@@ -59,6 +59,9 @@ must_check struct error *process_read(const struct procfs *procfs, pid_t pid, st
 void process_free(struct process *process);
 DEFINE_FREEP(process, process_free)
 
+/* Reads again what it uses and what it may use, which other processes change too. */
+must_check struct error *process_refresh(struct process *process);
+
 /* Field 22 of /proc/PID/stat alone, for telling processes apart. */
 must_check struct error *process_start_ticks(const struct procfs *procfs, pid_t pid, uint64_t *ret);
 

@@ -106,6 +106,14 @@ static void a_census_stops_for_less(void **state)
 	assert_int_equal(full.census_pause_us, census.stop_pause_us);
 	assert_int_equal(full.fork_pause_us, census.fork_pause_us);
 	assert_true(census.preferred);
+
+	/* a heap of large objects has few spans, and one cannot have more than its size says */
+	scan.span_count = 1000;
+	predict(&full);
+	assert_true(full.census_pause_us < census.census_pause_us / 10);
+	scan.span_count = UINT64_MAX;
+	predict(&full);
+	assert_int_equal(full.census_pause_us, census.census_pause_us);
 }
 
 static void a_stop_that_is_short_enough_goes_before_a_snapshot_that_is_not(void **state)
@@ -284,6 +292,7 @@ static void have_huge_pages(unsigned count)
 		 "00400000-7fff r--p 00000000 00:00 0 [rollup]\nAnonHugePages:  %u kB\n",
 		 2048 * count);
 	tree_write(&tree, "812/task/812/smaps_rollup", text);
+	policy.huge_page_bytes = fork_safety_huge_page_bytes(&process);
 }
 
 static void assert_prefers_stop(bool expected)

@@ -158,6 +158,27 @@ static void credentials_of_all_threads_count(void **state)
 	process_free(process);
 }
 
+static void what_it_uses_and_may_use_is_read_again(void **state)
+{
+	struct process *process;
+
+	(void)state;
+	tree_write(&tree, "proc/812/task/812/cgroup", "0::/a\n");
+	tree_write(&tree, "cgroup/a/memory.current", "100\n");
+	tree_write(&tree, "cgroup/a/memory.max", "400\n");
+	process = read_process();
+	assert_int_equal(process->cgroup.headroom_bytes, 300);
+	tree_write(&tree, "proc/812/task/812/status",
+		   "Uid:\t1000\t1000\t1000\t1000\nRssAnon:\t  4096 kB\n");
+	tree_write(&tree, "cgroup/a/memory.current", "300\n");
+	assert_success(process_refresh(process));
+	assert_int_equal(process->rss_anon_bytes, 4096 << 10);
+	assert_int_equal(process->cgroup.headroom_bytes, 100);
+	tree_remove(&tree, "proc/812/task/812/status");
+	assert_error(process_refresh(process), ERROR_GONE);
+	process_free(process);
+}
+
 static void a_dead_leader_is_looked_past(void **state)
 {
 	struct process *process;
@@ -402,6 +423,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(facts_are_read, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(credentials_of_all_threads_count, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(what_it_uses_and_may_use_is_read_again, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_dead_leader_is_looked_past, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_zombie_is_no_process, set_up, tear_down),
