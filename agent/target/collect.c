@@ -48,6 +48,25 @@ static struct error *wait_in(struct injector *injector, struct tracee *tracee, p
 	return error_new(ERROR_SYSTEM, "the target's wait4 returned %lld", (long long)result.value);
 }
 
+/*
+ * A thread that is asleep for good is left to the next; one that only waits for a processor has to
+ * be waited for in any case, and may as well do the work then.
+ */
+static bool wait_for_stop(const struct process *process, struct tracee *tracee, uint64_t began_ns)
+{
+	struct task_status status;
+	struct error *err;
+
+	if (tracee_wait(tracee, began_ns + stop_timeout_ns))
+		return true;
+	err = task_status_read(process, tracee->tid, &status);
+	if (err || status.state != 'R') {
+		error_free(err);
+		return false;
+	}
+	return tracee_wait(tracee, began_ns + late_timeout_ns);
+}
+
 /* A thread that stops too late is let go of when it does; if never, our end does it. */
 static struct error *in_thread(struct injector *injector, pid_t tid, pid_t namespace_tid,
 			       pid_t namespace_child, uint64_t *pause_us)
@@ -60,7 +79,7 @@ static struct error *in_thread(struct injector *injector, pid_t tid, pid_t names
 		return err;
 	began_ns = tracee_now_ns();
 	err = tracee_interrupt(&tracee);
-	if (!err && !tracee_wait(&tracee, began_ns + stop_timeout_ns))
+	if (!err && !wait_for_stop(injector_process(injector), &tracee, began_ns))
 		err = error_new(ERROR_NOT_STOPPABLE, "thread %d does not stop", tid);
 	if (!err)
 		err = wait_in(injector, &tracee, namespace_tid, namespace_child);

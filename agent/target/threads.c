@@ -11,9 +11,10 @@
 
 enum {
 	NS_PER_US = 1000,
-	REST_US = 5000, /* between attempts */
-	LOOK_US = 3000, /* that a thread is waited for before we look what is the matter */
-	RUN_US = 30,    /* that a thread caught at a bad place is let run */
+	REST_US = 5000,       /* between attempts */
+	LOOK_US = 3000,       /* that a thread is waited for before we look what is the matter */
+	RUN_US = 30,          /* that a thread caught at a bad place is let run */
+	STARVED_US = 5000000, /* that one without a processor is waited for, if no pause is set */
 };
 
 const struct stop_limits stop_limits_default = {
@@ -64,13 +65,26 @@ uint64_t threads_pause_left_us(const struct threads *threads)
 	return used < threads->limits.max_pause_us ? threads->limits.max_pause_us - used : 0;
 }
 
+/* So many microseconds from now, or when the pause is over. */
+static uint64_t deadline_in(const struct threads *threads, uint64_t us)
+{
+	uint64_t left = threads_pause_left_us(threads);
+
+	return tracee_now_ns() + (left < us ? left : us) * NS_PER_US;
+}
+
 /* When waiting for a stop ends, at the latest. */
 static uint64_t wait_deadline(const struct threads *threads)
 {
-	uint64_t left = threads_pause_left_us(threads);
-	uint64_t wait = left < threads->limits.wait_us ? left : threads->limits.wait_us;
+	return deadline_in(threads, threads->limits.wait_us);
+}
 
-	return tracee_now_ns() + wait * NS_PER_US;
+/* The same for a thread that gets no processor: it stops as soon as it does. */
+static uint64_t starved_deadline(const struct threads *threads)
+{
+	uint64_t max_pause_us = threads->limits.max_pause_us;
+
+	return deadline_in(threads, max_pause_us ? max_pause_us : STARVED_US);
 }
 
 static struct error *pause_exceeded(const struct threads *threads)
@@ -136,10 +150,23 @@ static struct error *not_stoppable(const struct threads *threads, pid_t tid)
 
 	if (err)
 		return err;
-	return error_new(
-	    ERROR_NOT_STOPPABLE, "thread %d of process %d does not stop (state %c: %s)", tid,
-	    threads->list.process->pid, status.state ? status.state : '?',
-	    status.state == 'D' ? "vfork, frozen or waiting for a device" : "it is not answering");
+	return error_new(ERROR_NOT_STOPPABLE,
+			 "thread %d of process %d does not stop (state %c: %s)", tid,
+			 threads->list.process->pid, status.state ? status.state : '?',
+			 status.state == 'D'   ? "vfork, frozen or waiting for a device"
+			 : status.state == 'R' ? "it gets no processor"
+					       : "it is not answering");
+}
+
+/* Whether it would stop if only it got a processor, which is no fault of its own. */
+static bool is_starved(const struct threads *threads, pid_t tid)
+{
+	struct task_status status;
+	struct error *err = task_status_read(threads->list.process, tid, &status);
+	bool starved = !err && status.state == 'R';
+
+	error_free(err);
+	return starved;
 }
 
 /*
@@ -149,6 +176,7 @@ static struct error *not_stoppable(const struct threads *threads, pid_t tid)
 static bool wait_one(struct threads *threads, struct tracee *tracee)
 {
 	uint64_t deadline_ns = wait_deadline(threads);
+	uint64_t starved_deadline_ns = starved_deadline(threads);
 
 	for (;;) {
 		uint64_t now_ns = tracee_now_ns();
@@ -161,8 +189,11 @@ static bool wait_one(struct threads *threads, struct tracee *tracee)
 		notice_dead_leader(threads, tracee);
 		if (tracee->stop != TRACEE_RUNNING)
 			return true;
-		if (now_ns >= deadline_ns)
+		if (now_ns < deadline_ns)
+			continue;
+		if (now_ns >= starved_deadline_ns || !is_starved(threads, tracee->tid))
 			return false;
+		deadline_ns = wait_deadline(threads);
 	}
 }
 

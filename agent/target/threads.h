@@ -23,7 +23,7 @@ struct tracee;
 
 struct stop_limits {
 	uint64_t max_pause_us; /* all stops together; 0: no limit */
-	unsigned wait_us;      /* for a thread to stop, before all are let go again */
+	unsigned wait_us;      /* for a thread to stop, unless it only lacks a processor */
 	unsigned attempts;     /* at stopping, with a rest between them */
 };
 

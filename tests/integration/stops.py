@@ -10,6 +10,7 @@ import subprocess
 import time
 
 import procfs
+from cgroups import Group
 from harness import Fixture, build_fixture, need_root, program, repeat_count
 from tap import Skip, Suite, check, check_equal, note
 from victim import (StopTarget, busy, check_alive, check_collected, check_left_alone, leftovers,
@@ -176,6 +177,24 @@ def _():
         check("vfork" in answer["message"], answer["message"])
         target.count()
         target.check_goes_on()
+
+
+@suite.test("a thread that gets no processor is waited for")
+def _():
+    with Group("cpu") as group:
+        group.write("cpu.cfs_period_us", 600000)
+        group.write("cpu.cfs_quota_us", 1000)
+        with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as target:
+            try:
+                group.take(target.pid)
+                pauses = []
+                while not pauses or max(pauses) < MAX_PAUSE_US:
+                    check(len(pauses) < 20, f"it always got a processor: {pauses}")
+                    time.sleep(0.05)  # that it uses up what it may have
+                    pauses.append(stop(target.pid, max_us=60 * 10 ** 6)["pause_us"])
+                note(f"waited for {max(pauses)} us")
+            finally:
+                target.kill()
 
 
 @suite.test("a stop that takes longer than allowed is given up")

@@ -160,11 +160,10 @@ def _():
 @suite.test("the operator says what huge pages are worth")
 def _():
     with huge() as target:
-        for weight, pause, mode in ((0, 10, "fork"), (0.001, 10, "fork"), (0.1, 10, "stop"),
-                                    (1, 10, "stop"), (1, 0.005, "fork")):
+        for weight, mode in ((0, "fork"), (0.001, "fork"), (0.1, "stop"), (1, "stop")):
             with daemon(huge_page_weight=weight) as server:
-                taken = server.scan(target.pid, mode="auto", max_pause=pause)["scan"]["mode"]
-                check_equal(taken, mode, f"mode with a weight of {weight} and {pause} s allowed")
+                taken = server.scan(target.pid, mode="auto", max_pause=10)["scan"]["mode"]
+                check_equal(taken, mode, f"mode with a weight of {weight}")
 
 
 @suite.test("a stop that would take too long for its goroutines is refused before it begins")
