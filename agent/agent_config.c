@@ -29,6 +29,7 @@ void agent_config_fini(struct agent_config *config)
 	patterns_fini(&config->clone_allowed_cgroups);
 	patterns_fini(&config->clone_allowed_units);
 	free(take(config->user));
+	free(take(config->debug_dir));
 }
 
 static struct error *take_patterns(cfg_t *cfg, const char *key, struct config_patterns *ret)
@@ -55,24 +56,26 @@ static struct error *take_patterns(cfg_t *cfg, const char *key, struct config_pa
 	return NULL;
 }
 
-static struct error *take_user(cfg_t *cfg, char **ret)
+static struct error *take_text(cfg_t *cfg, const char *key, char **ret)
 {
-	char *user;
+	char *text;
 
-	if (!cfg_size(cfg, "user"))
+	if (!cfg_size(cfg, key))
 		return NULL;
-	user = strdup(cfg_getstr(cfg, "user"));
-	if (!user)
+	text = strdup(cfg_getstr(cfg, key));
+	if (!text)
 		return &error_nomem;
 	free(*ret);
-	*ret = user;
+	*ret = text;
 	return NULL;
 }
 
 static struct error *take_values(cfg_t *cfg, struct agent_config *config)
 {
-	struct error *err = take_user(cfg, &config->user);
+	struct error *err = take_text(cfg, "user", &config->user);
 
+	if (!err)
+		err = take_text(cfg, "debug_dir", &config->debug_dir);
 	if (!err)
 		err = take_patterns(cfg, "clone_allowed_cgroups", &config->clone_allowed_cgroups);
 	if (!err)

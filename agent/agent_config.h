@@ -10,6 +10,9 @@
 
 #include "proto/base/error.h"
 
+/* Where distributions keep DWARF that is not in executables. */
+#define AGENT_CONFIG_DEBUG_DIR "/usr/lib/debug"
+
 /* Patterns as fnmatch takes them. */
 struct config_patterns {
 	char **items;
@@ -22,6 +25,7 @@ struct agent_config {
 	uint64_t max_scan_memory;      /* bytes of one decoder; 0: no limit */
 	double huge_page_weight;       /* of max_pause, that a stop may take to spare them */
 	char *user;                    /* the daemon's; NULL: not set */
+	char *debug_dir;               /* NULL: AGENT_CONFIG_DEBUG_DIR */
 	/* Whose seccomp filters let clone and wait4 pass. */
 	struct config_patterns clone_allowed_cgroups, clone_allowed_units;
 };

@@ -5,7 +5,7 @@
 #include "agent/report/message.h"
 #include "agent/report/overview.h"
 
-static struct error *warn(Goheapd__OverviewResult *result, const struct error *reason)
+static struct error *warn(Goheapd__OverviewResult *result, const char *code, const char *message)
 {
 	Goheapd__Warning *warning;
 	struct error *err = message_reserve((void ***)&result->warnings, result->n_warnings);
@@ -17,8 +17,8 @@ static struct error *warn(Goheapd__OverviewResult *result, const struct error *r
 		return &error_nomem;
 	goheapd__warning__init(warning);
 	result->warnings[result->n_warnings++] = warning;
-	err = message_string("incomplete", &warning->code);
-	return err ? err : message_text(error_message(reason), &warning->message);
+	err = message_string(code, &warning->code);
+	return err ? err : message_text(message, &warning->message);
 }
 
 /* What cannot be read of a running process is left out, with a warning. Consumes err. */
@@ -28,7 +28,7 @@ static struct error *forgive(Goheapd__OverviewResult *result, struct error *err)
 
 	if (!err || error_code(err) == ERROR_GONE || error_code(err) == ERROR_NOMEM)
 		return err;
-	warn_err = warn(result, err);
+	warn_err = warn(result, "incomplete", error_message(err));
 	error_free(err);
 	return warn_err;
 }
@@ -108,7 +108,9 @@ static struct error *fill(struct decoder_target *target, Goheapd__OverviewResult
 	result->threads = opened->threads;
 	result->cgroup = take(opened->cgroup);
 	if (!err)
-		err = decoder_target_detail(&result->detail);
+		err = decoder_target_detail(target, &result->detail);
+	for (unsigned i = 0; !err && i < target->source.refusal_count; i++)
+		err = warn(result, "debug_file_refused", target->source.refusals[i]);
 	if (!err)
 		err = read_gc(target, result);
 	if (!err)

@@ -171,6 +171,15 @@ static struct error *run(struct decoder *decoder, const Goheapd__DecodeScan *tas
 	return exe ? decode_run(&request, ret) : &error_nomem;
 }
 
+static struct error *add_refusals(const struct decoder_layout *source, Goheapd__ScanInfo *scan)
+{
+	struct error *err = NULL;
+
+	for (unsigned i = 0; !err && i < source->refusal_count; i++)
+		err = message_warn(scan, "debug_file_refused", "%s", source->refusals[i]);
+	return err;
+}
+
 static struct error *add_warnings(const Goheapd__TargetStopped *stopped, Goheapd__ScanInfo *scan)
 {
 	for (size_t i = 0; i < stopped->n_warnings; i++) {
@@ -201,14 +210,16 @@ static struct error *complete(struct decoder_target *target, const struct stop *
 	struct error *err = decoder_target_identity(target, &result->identity);
 
 	if (!err)
-		err = decoder_target_detail(&scan->detail);
+		err = decoder_target_detail(target, &scan->detail);
+	if (!err)
+		err = add_refusals(&target->source, scan);
 	if (!err)
 		err = add_warnings(stop->message, scan);
 	result->cgroup = take(opened->cgroup);
 	scan->started_at_ns = stop->message->stopped_at_ns;
 	scan->mode = stop->message->mode;
 	scan->has_index_used = true;
-	scan->index_used = target->index_used;
+	scan->index_used = target->source.index_used;
 	scan->peak_memory_bytes = peak_memory_bytes();
 	return err;
 }

@@ -6,7 +6,6 @@
 
 #include "agent/binary/build_info.h"
 #include "agent/binary/elf_file.h"
-#include "agent/decoder_layout.h"
 #include "agent/goruntime/layout.h"
 #include "agent/goruntime/module.h"
 #include "agent/report/message.h"
@@ -91,8 +90,9 @@ static struct error *read_binary(struct decoder *decoder, struct decoder_target 
 		if (err)
 			return err;
 	}
-	return decoder_layout_read(decoder, target->file, exe_fd, index_fd, &target->layout,
-				   &target->index_used);
+	err = decoder_layout_read(decoder, target->file, exe_fd, index_fd, &target->source);
+	target->layout = target->source.layout;
+	return err;
 }
 
 /*
@@ -149,7 +149,7 @@ void decoder_target_fini(struct decoder_target *target)
 {
 	module_table_free(target->modules);
 	memory_free(target->memory);
-	layout_free(target->layout);
+	decoder_layout_fini(&target->source);
 	build_info_free(target->info);
 	elf_file_free(target->file);
 	free(target->exe_name);
@@ -246,7 +246,7 @@ struct error *decoder_target_identity(const struct decoder_target *target, Gohea
 	return NULL;
 }
 
-struct error *decoder_target_detail(Goheapd__Detail **ret)
+struct error *decoder_target_detail(const struct decoder_target *target, Goheapd__Detail **ret)
 {
 	Goheapd__Detail *detail = malloc(sizeof(*detail));
 	struct error *err;
@@ -255,7 +255,8 @@ struct error *decoder_target_detail(Goheapd__Detail **ret)
 		return &error_nomem;
 	goheapd__detail__init(detail);
 	/* types are the runtime's own: DWARF gives the layouts */
-	err = message_string("dwarf", &detail->layouts);
+	err = message_string(target->source.from_debug_file ? "debug file" : "dwarf",
+			     &detail->layouts);
 	if (!err)
 		err = message_string("pclntab", &detail->names);
 	if (!err)

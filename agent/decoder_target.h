@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "agent/decoder_layout.h"
 #include "agent/decoder_tasks.h"
 #include "agent/target_files.h"
 
@@ -23,9 +24,9 @@ struct decoder_target {
 	char *exe_name; /* what the link to the executable says */
 	struct elf_file *file;
 	struct build_info *info;
-	struct layout *layout; /* relocated */
-	bool index_used;       /* no DWARF was opened */
-	struct memory *memory; /* of the running process: good for what does not change */
+	struct decoder_layout source; /* where the layout is from */
+	struct layout *layout;        /* its own, relocated */
+	struct memory *memory;        /* of the running process: good for what does not change */
 	struct module_table *modules;
 };
 
@@ -39,6 +40,7 @@ int decoder_target_fd(const struct decoder_target *target, enum target_file file
 /* How an answer about the target begins, from memory of malloc. */
 must_check struct error *decoder_target_identity(const struct decoder_target *target,
 						 Goheapd__Identity **ret);
-must_check struct error *decoder_target_detail(Goheapd__Detail **ret);
+must_check struct error *decoder_target_detail(const struct decoder_target *target,
+					       Goheapd__Detail **ret);
 
 #endif

@@ -4,8 +4,8 @@
 
 struct error *file_key_read(int fd, Goheapd__FileKey *ret)
 {
-	struct index_key key;
-	struct error *err = index_key_read(fd, &key);
+	struct index_file_key key;
+	struct error *err = index_file_key_read(fd, &key);
 
 	if (err)
 		return err;
@@ -18,13 +18,13 @@ struct error *file_key_read(int fd, Goheapd__FileKey *ret)
 	return NULL;
 }
 
-void file_key_to_index(const Goheapd__FileKey *key, struct index_key *ret)
+void file_key_to_index(const Goheapd__FileKey *key, struct index_file_key *ret)
 {
-	*ret = (struct index_key){ .device = key->device,
-				   .inode = key->inode,
-				   .size = key->size,
-				   .mtime_ns = key->mtime_ns,
-				   .ctime_ns = key->ctime_ns };
+	*ret = (struct index_file_key){ .device = key->device,
+					.inode = key->inode,
+					.size = key->size,
+					.mtime_ns = key->mtime_ns,
+					.ctime_ns = key->ctime_ns };
 }
 
 bool file_key_equal(const Goheapd__FileKey *a, const Goheapd__FileKey *b)

@@ -10,13 +10,13 @@
 #include "proto/base/error.h"
 #include "proto/goheapd.pb-c.h"
 
-struct index_key;
+struct index_file_key;
 
 /* ERROR_NOT_GO if it is no regular file: nothing else can be an executable. */
 must_check struct error *file_key_read(int fd, Goheapd__FileKey *ret);
 
-/* The same as the index of a binary has it, without a build id. */
-void file_key_to_index(const Goheapd__FileKey *key, struct index_key *ret);
+/* The same as the index of a binary has it. */
+void file_key_to_index(const Goheapd__FileKey *key, struct index_file_key *ret);
 
 bool file_key_equal(const Goheapd__FileKey *a, const Goheapd__FileKey *b);
 

@@ -78,7 +78,7 @@ void index_store_fini(struct index_store *store)
 int index_store_open(const struct index_store *store, const Goheapd__FileKey *key)
 {
 	char name[INDEX_NAME_SIZE];
-	struct index_key index_key;
+	struct index_file_key index_key;
 
 	if (store->folder_fd < 0)
 		return -1;
@@ -129,7 +129,7 @@ static void prune(const struct index_store *store)
 struct error *index_store_write(const struct index_store *store, const Goheapd__FileKey *key,
 				const void *content, size_t size)
 {
-	struct index_key index_key;
+	struct index_file_key index_key;
 
 	if (store->folder_fd < 0)
 		return NULL;

@@ -1,10 +1,42 @@
+#include "agent/keeper_debug.h"
 #include "agent/keeper_watch.h"
 
 #include "agent/target/fork_safety.h"
 #include "agent/target/process.h"
 #include "agent/target/tracee.h"
 
-/* Hands over what is needed, and is there until the decoder has what it wants. */
+/* Waits until the decoder has what it wants, of which debug files may be one. */
+static struct error *serve(struct keeper *keeper, const Goheapd__KeeperObserve *order,
+			   const struct process *process)
+{
+	struct keeper_watch watch = { .keeper = keeper,
+				      .target_pidfd = -1,
+				      .target_mem_fd = -1,
+				      .snapshot_pidfd = -1,
+				      .deadline_ns = UINT64_MAX };
+	const Goheapd__PlanEvent *event;
+	enum keeper_wake wake;
+	struct frame frame;
+	struct error *err = keeper_wait(&watch, &frame, &wake);
+
+	if (err || wake != KEEPER_MESSAGE)
+		return err;
+	event = (const Goheapd__PlanEvent *)frame.message;
+	if (event->body_case == GOHEAPD__PLAN_EVENT__BODY_DEBUG_SEARCH)
+		err = keeper_find_debug(keeper, process, order->debug_dir, event->debug_search);
+	else
+		err = error_new(ERROR_FORMAT, "message %d of an overview's decoder",
+				event->body_case);
+	frame_fini(&frame);
+	if (!err)
+		err = keeper_wait(&watch, &frame, &wake);
+	if (!err && wake == KEEPER_MESSAGE) {
+		frame_fini(&frame);
+		err = error_new(ERROR_FORMAT, "a second message of an overview's decoder");
+	}
+	return err;
+}
+
 struct error *keeper_observe(struct keeper *keeper, const Goheapd__KeeperObserve *order)
 {
 	struct process *process scoped(process_freep) = NULL;
@@ -14,13 +46,6 @@ struct error *keeper_observe(struct keeper *keeper, const Goheapd__KeeperObserve
 	struct fork_safety_policy policy = { 0 };
 	struct fork_safety safety;
 	struct keeper_forecast forecast;
-	struct keeper_watch watch = { .keeper = keeper,
-				      .target_pidfd = -1,
-				      .target_mem_fd = -1,
-				      .snapshot_pidfd = -1,
-				      .deadline_ns = UINT64_MAX };
-	struct frame frame;
-	enum keeper_wake wake;
 	struct error *err = keeper_find(keeper, &target, &process);
 
 	if (err)
@@ -38,9 +63,7 @@ struct error *keeper_observe(struct keeper *keeper, const Goheapd__KeeperObserve
 	};
 	err = keeper_open(keeper, process, &forecast);
 	if (!err)
-		err = keeper_wait(&watch, &frame, &wake);
-	if (!err && wake == KEEPER_MESSAGE)
-		frame_fini(&frame);
+		err = serve(keeper, order, process);
 	keeper->outcome.released = true;
 	return err;
 }

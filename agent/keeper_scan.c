@@ -15,6 +15,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "agent/keeper_debug.h"
 #include "agent/keeper_plan.h"
 #include "agent/keeper_stopped.h"
 #include "agent/keeper_watch.h"
@@ -123,12 +124,10 @@ static struct error *pause_exceeded(const struct scan *scan)
 			 (double)scan->order->max_pause_us / 1e6);
 }
 
-/* Waits for the one message that may come now. */
-static struct error *wait_for(struct scan *scan, Goheapd__PlanEvent__BodyCase body,
-			      struct frame *ret)
+/* Waits for a message of the decoder's. */
+static struct error *wait_for_message(struct scan *scan, struct frame *ret)
 {
 	enum keeper_wake wake;
-	const Goheapd__PlanEvent *event;
 	struct error *err = keeper_wait(&scan->watch, ret, &wake);
 
 	if (err)
@@ -139,13 +138,33 @@ static struct error *wait_for(struct scan *scan, Goheapd__PlanEvent__BodyCase bo
 		scan->told_to_let_go = true;
 		return NULL;
 	}
-	event = (const Goheapd__PlanEvent *)ret->message;
-	if (event->body_case == body)
+	return NULL;
+}
+
+static Goheapd__PlanEvent__BodyCase body_of(const struct frame *frame)
+{
+	return ((const Goheapd__PlanEvent *)frame->message)->body_case;
+}
+
+/* Leaves the one message that may come now. */
+static struct error *check_body(struct frame *frame, Goheapd__PlanEvent__BodyCase body)
+{
+	struct error *err;
+
+	if (body_of(frame) == body)
 		return NULL;
-	err = error_new(ERROR_FORMAT, "message %d of the decoder's may not come now",
-			event->body_case);
-	frame_fini(ret);
+	err =
+	    error_new(ERROR_FORMAT, "message %d of the decoder's may not come now", body_of(frame));
+	frame_fini(frame);
 	return err;
+}
+
+static struct error *wait_for(struct scan *scan, Goheapd__PlanEvent__BodyCase body,
+			      struct frame *ret)
+{
+	struct error *err = wait_for_message(scan, ret);
+
+	return goes_on(scan, err) ? check_body(ret, body) : err;
 }
 
 static const Goheapd__Plan *plan_message(const struct scan *scan)
@@ -153,11 +172,29 @@ static const Goheapd__Plan *plan_message(const struct scan *scan)
 	return ((const Goheapd__PlanEvent *)scan->plan_frame.message)->plan;
 }
 
+/* The decoder may ask for debug files first. */
+static struct error *answer_search(struct scan *scan, struct frame *frame)
+{
+	const Goheapd__PlanEvent *event = (const Goheapd__PlanEvent *)frame->message;
+	struct error *err = keeper_find_debug(scan->keeper, scan->process, scan->order->debug_dir,
+					      event->debug_search);
+
+	frame_fini(frame);
+	return err;
+}
+
 static struct error *receive_plan(struct scan *scan)
 {
 	struct frame frame;
-	struct error *err = wait_for(scan, GOHEAPD__PLAN_EVENT__BODY_PLAN, &frame);
+	struct error *err = wait_for_message(scan, &frame);
 
+	if (goes_on(scan, err) && body_of(&frame) == GOHEAPD__PLAN_EVENT__BODY_DEBUG_SEARCH) {
+		err = answer_search(scan, &frame);
+		if (!err)
+			err = wait_for_message(scan, &frame);
+	}
+	if (goes_on(scan, err))
+		err = check_body(&frame, GOHEAPD__PLAN_EVENT__BODY_PLAN);
 	if (!goes_on(scan, err))
 		return err;
 	scan->plan_frame = frame;

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/sysinfo.h>
 
@@ -164,6 +165,17 @@ Goheapd__CloneAllowed scan_clone_allowed(const struct scan_job *scan)
 	return allowed;
 }
 
+/* Borrowed from the configuration. */
+static ProtobufCBinaryData debug_dir_of(const struct scan_job *scan)
+{
+	static char usual[] = AGENT_CONFIG_DEBUG_DIR;
+	char *dir = scan->job.supervisor->config.debug_dir;
+
+	if (!dir)
+		dir = usual;
+	return (ProtobufCBinaryData){ strlen(dir), (uint8_t *)dir };
+}
+
 static struct error *send_scan(struct scan_job *scan, uint64_t memory_limit)
 {
 	const Goheapd__Scan *request = scan->scan;
@@ -201,6 +213,7 @@ static struct error *send_scan(struct scan_job *scan, uint64_t memory_limit)
 	keep.depth = request->depth;
 	keep.clone_allowed = &allowed;
 	keep.huge_page_weight = scan->job.supervisor->config.huge_page_weight;
+	keep.debug_dir = debug_dir_of(scan);
 	keeper_order.body_case = GOHEAPD__KEEPER_ORDER__BODY_SCAN;
 	keeper_order.scan = &keep;
 	return helper_send(&scan->keeper, &keeper_order.base, NULL, 0);
@@ -224,6 +237,7 @@ static struct error *send_overview(struct scan_job *scan, const Goheapd__Overvie
 	observe.start_ticks = request->start_ticks;
 	observe.clone_allowed = &allowed;
 	observe.huge_page_weight = scan->job.supervisor->config.huge_page_weight;
+	observe.debug_dir = debug_dir_of(scan);
 	keeper_order.body_case = GOHEAPD__KEEPER_ORDER__BODY_OBSERVE;
 	keeper_order.observe = &observe;
 	return helper_send(&scan->keeper, &keeper_order.base, NULL, 0);

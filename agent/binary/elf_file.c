@@ -256,31 +256,47 @@ static struct error *read_note(struct elf_file *file, struct cursor *c)
 }
 
 /* Notes identify a binary, no more: those that do not parse are as good as absent. */
+static struct error *read_notes_at(struct elf_file *file, uint64_t offset, uint64_t size)
+{
+	uint8_t *bytes scoped(freep) = NULL;
+	struct cursor c;
+	struct error *err;
+
+	if (size > NOTES_SIZE_MAX)
+		return NULL;
+	bytes = malloc(size + 1);
+	if (!bytes)
+		return &error_nomem;
+	err = elf_file_read_at(file, offset, bytes, size);
+	cursor_init(&c, "notes", bytes, size);
+	while (!err && cursor_left(&c))
+		err = read_note(file, &c);
+	error_free(err);
+	return NULL;
+}
+
+/*
+ * From the segments, or from the sections of a file without: one that holds debug information alone
+ * has the segments of its executable, but not what is in them.
+ */
 static struct error *read_notes(struct elf_file *file, Elf *elf)
 {
 	size_t count;
+	struct error *err = NULL;
 
 	if (elf_getphdrnum(elf, &count))
 		return elf_error("program headers");
-	for (size_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; !err && i < file->section_count; i++)
+		if (file->sections[i].type == SHT_NOTE)
+			err = read_notes_at(file, file->sections[i].offset, file->sections[i].size);
+	for (size_t i = 0; !err && i < count; i++) {
 		GElf_Phdr header;
-		uint8_t *bytes scoped(freep) = NULL;
-		struct cursor c;
-		struct error *err;
 
-		if (!gelf_getphdr(elf, (int)i, &header) || header.p_type != PT_NOTE ||
-		    header.p_filesz > NOTES_SIZE_MAX)
-			continue;
-		bytes = malloc(header.p_filesz + 1);
-		if (!bytes)
-			return &error_nomem;
-		err = elf_file_read_at(file, header.p_offset, bytes, header.p_filesz);
-		cursor_init(&c, "notes", bytes, header.p_filesz);
-		while (!err && cursor_left(&c))
-			err = read_note(file, &c);
-		error_free(err);
+		if (!file->build_id_size && !*file->go_build_id &&
+		    gelf_getphdr(elf, (int)i, &header) && header.p_type == PT_NOTE)
+			err = read_notes_at(file, header.p_offset, header.p_filesz);
 	}
-	return NULL;
+	return err;
 }
 
 static struct error *read_headers(struct elf_file *file, Elf *elf)
@@ -440,5 +456,7 @@ const char *elf_file_go_build_id(const struct elf_file *file)
 
 bool elf_file_has_dwarf(const struct elf_file *file)
 {
-	return elf_file_find_debug(file, ".debug_info") != NULL;
+	const struct elf_section *section = elf_file_find_debug(file, ".debug_info");
+
+	return section && section->type != SHT_NOBITS && section->size;
 }

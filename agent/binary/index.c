@@ -17,10 +17,11 @@
 #include "proto/base/cursor.h"
 
 enum {
-	FORMAT_VERSION = 1, /* raise it when the meaning of the content changes */
+	FORMAT_VERSION = 2, /* raise it when the meaning of the content changes */
 	HEADER_SIZE = 24,   /* magic, version, checksum, size */
 	CHECKSUM_OFFSET = 12,
 	SIZE_OFFSET = 16,
+	FILE_KEY_NUMBERS = 5,
 };
 
 static const uint8_t magic[8] = "goheapix";
@@ -30,15 +31,15 @@ static int64_t nanoseconds(const struct timespec *time)
 	return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
 }
 
-struct error *index_key_read(int fd, struct index_key *ret)
+struct error *index_file_key_read(int fd, struct index_file_key *ret)
 {
 	struct stat st;
 
 	if (fstat(fd, &st))
-		return error_system(errno, "executable");
+		return error_system(errno, "stat");
 	if (!S_ISREG(st.st_mode))
-		return error_new(ERROR_NOT_GO, "the executable is not a regular file");
-	*ret = (struct index_key){
+		return error_new(ERROR_NOT_GO, "not a regular file");
+	*ret = (struct index_file_key){
 		.device = st.st_dev,
 		.inode = st.st_ino,
 		.size = (uint64_t)st.st_size,
@@ -59,11 +60,12 @@ void index_key_set_build_id(struct index_key *key, const struct elf_file *file)
 	memcpy(key->build_id, size ? gnu : (const uint8_t *)go, key->build_id_size);
 }
 
-void index_file_name(const struct index_key *key, char ret[INDEX_NAME_SIZE])
+void index_file_name(const struct index_file_key *executable, char ret[INDEX_NAME_SIZE])
 {
 	snprintf(ret, INDEX_NAME_SIZE,
-		 "%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 ".index", key->device,
-		 key->inode, key->size, (uint64_t)key->mtime_ns, (uint64_t)key->ctime_ns);
+		 "%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 ".index",
+		 executable->device, executable->inode, executable->size,
+		 (uint64_t)executable->mtime_ns, (uint64_t)executable->ctime_ns);
 }
 
 static struct error *put_u64(struct bytes *out, uint64_t value)
@@ -83,14 +85,32 @@ static struct error *put_blob(struct bytes *out, const void *data, size_t size)
 	return err ? err : bytes_append(out, data, size);
 }
 
-static struct error *put_key(struct bytes *out, const struct index_key *key)
+static void file_key_numbers(const struct index_file_key *key, uint64_t ret[FILE_KEY_NUMBERS])
 {
-	const uint64_t numbers[] = { key->device, key->inode, key->size, (uint64_t)key->mtime_ns,
-				     (uint64_t)key->ctime_ns };
+	const uint64_t numbers[FILE_KEY_NUMBERS] = { key->device, key->inode, key->size,
+						     (uint64_t)key->mtime_ns,
+						     (uint64_t)key->ctime_ns };
+
+	memcpy(ret, numbers, sizeof(numbers));
+}
+
+static struct error *put_file_key(struct bytes *out, const struct index_file_key *key)
+{
+	uint64_t numbers[FILE_KEY_NUMBERS];
 	struct error *err = NULL;
 
-	for (size_t i = 0; !err && i < sizeof(numbers) / sizeof(numbers[0]); i++)
+	file_key_numbers(key, numbers);
+	for (size_t i = 0; !err && i < FILE_KEY_NUMBERS; i++)
 		err = put_u64(out, numbers[i]);
+	return err;
+}
+
+static struct error *put_key(struct bytes *out, const struct index_key *key)
+{
+	struct error *err = put_file_key(out, &key->executable);
+
+	if (!err)
+		err = put_file_key(out, &key->debug_file);
 	return err ? err : put_blob(out, key->build_id, key->build_id_size);
 }
 
@@ -154,25 +174,41 @@ static struct error *check_header(struct cursor *c)
 	return NULL;
 }
 
-static struct error *check_key(struct cursor *c, const struct index_key *expected)
+/* *ret_equal turns false if the next is another key. */
+static struct error *compare_file_key(struct cursor *c, const struct index_file_key *expected,
+				      bool *ret_equal)
 {
-	struct index_key key = { 0 };
-	uint64_t numbers[5];
-	const uint8_t *build_id;
-	size_t size;
+	uint64_t numbers[FILE_KEY_NUMBERS];
 	struct error *err = NULL;
 
-	for (int i = 0; !err && i < 5; i++)
-		err = cursor_u64le(c, &numbers[i]);
+	file_key_numbers(expected, numbers);
+	for (size_t i = 0; !err && i < FILE_KEY_NUMBERS; i++) {
+		uint64_t number = 0;
+
+		err = cursor_u64le(c, &number);
+		*ret_equal = *ret_equal && number == numbers[i];
+	}
+	return err;
+}
+
+static struct error *check_key(struct cursor *c, const struct index_key *expected)
+{
+	bool executable_equal = true, debug_file_equal = true;
+	const uint8_t *build_id;
+	size_t size;
+	struct error *err = compare_file_key(c, &expected->executable, &executable_equal);
+
 	if (!err)
-		err = take_blob(c, sizeof(key.build_id), &build_id, &size);
+		err = compare_file_key(c, &expected->debug_file, &debug_file_equal);
+	if (!err)
+		err = take_blob(c, sizeof(expected->build_id), &build_id, &size);
 	if (err)
 		return err;
-	if (numbers[0] != expected->device || numbers[1] != expected->inode ||
-	    numbers[2] != expected->size || numbers[3] != (uint64_t)expected->mtime_ns ||
-	    numbers[4] != (uint64_t)expected->ctime_ns || size != expected->build_id_size ||
+	if (!executable_equal || size != expected->build_id_size ||
 	    memcmp(build_id, expected->build_id, size) != 0)
 		return error_new(ERROR_FORMAT, "index: of another executable");
+	if (!debug_file_equal)
+		return error_new(ERROR_FORMAT, "index: of another debug file");
 	return NULL;
 }
 

@@ -1,7 +1,8 @@
 /*
  * The index of a binary: what was learned from its DWARF, kept in a file so that the next
- * scan of the same binary opens no DWARF. A file is good for one state of one executable, told by
- * its key; a damaged, foreign or stale one is refused and made anew.
+ * scan of the same binary opens no DWARF. A file is good for one state of one executable, and of
+ * the debug file that its DWARF was in, told by its key; a damaged, foreign or stale one is refused
+ * and made anew.
  *
  * The agent reads and writes the files and takes them for bytes; the decoder makes and reads their
  * content.
@@ -22,21 +23,27 @@ enum {
 	INDEX_NAME_SIZE = 128,
 };
 
-/* What tells one file's content from another's. */
-struct index_key {
+/* What tells one file's content from another's, as far as the file system knows. */
+struct index_file_key {
 	uint64_t device, inode, size;
 	int64_t mtime_ns, ctime_ns;
-	/* Of the content: GNU's, else Go's own; checked inside, no part of the file's name. */
+};
+
+/* The executable names the index; the rest is checked inside. */
+struct index_key {
+	struct index_file_key executable;
+	struct index_file_key debug_file; /* zeros: the DWARF is the executable's own */
+	/* Of the executable: GNU's, else Go's own. */
 	uint8_t build_id[ELF_FILE_GO_BUILD_ID_MAX];
 	uint32_t build_id_size;
 };
 
-/* Of an open file, without its build id; ERROR_NOT_GO if it is not a regular one. */
-must_check struct error *index_key_read(int fd, struct index_key *ret);
+/* Of an open file; ERROR_NOT_GO if it is not a regular one. */
+must_check struct error *index_file_key_read(int fd, struct index_file_key *ret);
 void index_key_set_build_id(struct index_key *key, const struct elf_file *file);
 
-/* The name of the index file for a key. */
-void index_file_name(const struct index_key *key, char ret[INDEX_NAME_SIZE]);
+/* The name of the index file of an executable. */
+void index_file_name(const struct index_file_key *executable, char ret[INDEX_NAME_SIZE]);
 
 /* Appends to out. The layout is as layout_store wrote it; its addresses are link-time. */
 must_check struct error *index_encode(const struct index_key *key, const struct bytes *layout,
@@ -53,7 +60,7 @@ must_check struct error *index_file_read(int fd, struct bytes *out);
  * Writes an index file under its name in a folder: under another name first, synced, then renamed,
  * with mode 0600.
  */
-must_check struct error *index_file_write(int folder_fd, const struct index_key *key,
+must_check struct error *index_file_write(int folder_fd, const struct index_file_key *executable,
 					  const void *bytes, size_t size);
 
 #endif

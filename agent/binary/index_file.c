@@ -63,8 +63,8 @@ static struct error *finish_file(int folder_fd, int fd, const char *temporary, c
 	return NULL;
 }
 
-struct error *index_file_write(int folder_fd, const struct index_key *key, const void *bytes,
-			       size_t size)
+struct error *index_file_write(int folder_fd, const struct index_file_key *executable,
+			       const void *bytes, size_t size)
 {
 	char name[INDEX_NAME_SIZE], temporary[TEMPORARY_NAME_SIZE];
 	int fd scoped(closep) = -1;
@@ -72,7 +72,7 @@ struct error *index_file_write(int folder_fd, const struct index_key *key, const
 
 	if (size > INDEX_SIZE_MAX)
 		return error_new(ERROR_LIMIT, "an index of %zu bytes", size);
-	index_file_name(key, name);
+	index_file_name(executable, name);
 	snprintf(temporary, sizeof(temporary), ".new-%d", (int)getpid());
 	/* what a crash of an earlier process with this pid left */
 	if (unlinkat(folder_fd, temporary, 0) && errno != ENOENT)

@@ -96,6 +96,17 @@ static int check_user(cfg_t *cfg, cfg_opt_t *opt)
 	return -1;
 }
 
+static int check_folder(cfg_t *cfg, cfg_opt_t *opt)
+{
+	const char *path = cfg_opt_getnstr(opt, cfg_opt_size(opt) - 1);
+
+	if (path && *path == '/' && strlen(path) <= CONFIG_FOLDER_MAX_BYTES)
+		return 0;
+	cfg_error(cfg, "%s is a path that begins with /, of up to %d bytes", cfg_opt_name(opt),
+		  CONFIG_FOLDER_MAX_BYTES);
+	return -1;
+}
+
 static int check_list(cfg_t *cfg, cfg_opt_t *opt, unsigned count_max, unsigned size_max)
 {
 	const char *item = cfg_opt_getnstr(opt, cfg_opt_size(opt) - 1);
@@ -128,7 +139,7 @@ static const struct {
 	{ "max_scan_memory", check_memory },         { "user", check_user },
 	{ "metric_labels", check_labels },           { "metric_series_max", check_series },
 	{ "clone_allowed_cgroups", check_patterns }, { "clone_allowed_units", check_patterns },
-	{ "huge_page_weight", check_weight },
+	{ "huge_page_weight", check_weight },        { "debug_dir", check_folder },
 };
 
 /* ---- reading ---- */
@@ -145,6 +156,7 @@ static cfg_t *make_parser(void)
 		CFG_STR_LIST("clone_allowed_cgroups", NULL, CFGF_NODEFAULT),
 		CFG_STR_LIST("clone_allowed_units", NULL, CFGF_NODEFAULT),
 		CFG_FLOAT("huge_page_weight", 0, CFGF_NODEFAULT),
+		CFG_STR("debug_dir", NULL, CFGF_NODEFAULT),
 		CFG_END(),
 	};
 	cfg_t *cfg = cfg_init(options, CFGF_NONE);

@@ -14,6 +14,8 @@ enum {
 	/* Of a list of patterns: how many, and how long each may be. */
 	CONFIG_PATTERNS_MAX = 64,
 	CONFIG_PATTERN_MAX_BYTES = 255,
+	/* Of the name of a folder. */
+	CONFIG_FOLDER_MAX_BYTES = 1023,
 };
 
 /*

@@ -32,6 +32,9 @@ enum {
 	LIMIT_LABEL_KEY_BYTES = 1 * KIB,
 	LIMIT_LABEL_VALUE_BYTES = 1 * MIB,
 
+	/* Places in which a debug file is looked for. */
+	LIMIT_DEBUG_FILES = 6,
+
 	/* The content of a binary's index, in a message and on disk. */
 	LIMIT_INDEX_BYTES = 1 * MIB,
 	/* Threads of a target that one scan takes. */

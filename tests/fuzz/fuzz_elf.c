@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "agent/binary/build_info.h"
+#include "agent/binary/debug_file.h"
 #include "agent/binary/elf_file.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/elf_writer.h"
@@ -19,6 +20,15 @@ static void read_sections(const struct elf_file *file)
 						 &bytes, &size));
 		free(bytes);
 	}
+}
+
+static void read_debug_link(const struct elf_file *file, int fd)
+{
+	struct debug_link link;
+	bool found = false;
+
+	error_free(debug_link_read(file, &link, &found));
+	error_free(debug_file_check(file, found ? &link : NULL, file, fd));
 }
 
 static void read_segments(const struct elf_file *file)
@@ -40,6 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (file) {
 		read_sections(file);
 		read_segments(file);
+		read_debug_link(file, fd);
 		error_free(build_info_read(file, &info));
 		build_info_free(info);
 	}

@@ -15,7 +15,7 @@ enum { CHECKSUM_OFFSET = 12, SIZE_OFFSET = 16, HEADER_SIZE = 24 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct index_key key = { 1, 2, 3, 4, 5, "id", 2 };
+	static const struct index_key key = { { 1, 2, 3, 4, 5 }, { 6, 7, 8, 9, 10 }, "id", 2 };
 	struct layout *layout = NULL;
 	const uint8_t *stored;
 	size_t stored_size;

@@ -101,7 +101,7 @@ static void write_dwarf(void)
 
 static void write_index(void)
 {
-	static const struct index_key key = { 1, 2, 3, 4, 5, "id", 2 };
+	static const struct index_key key = { { 1, 2, 3, 4, 5 }, { 6, 7, 8, 9, 10 }, "id", 2 };
 	uint8_t layout[] = "\x02\0\0\0struct x";
 	const struct bytes stored = { .data = layout, .size = sizeof(layout) };
 	struct bytes out;

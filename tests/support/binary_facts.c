@@ -43,11 +43,11 @@ struct facts {
 static struct error *through_index(struct facts *facts)
 {
 	struct bytes stored scoped(bytes_fini), index scoped(bytes_fini);
-	struct index_key key;
+	struct index_key key = { 0 };
 	const uint8_t *bytes;
 	size_t size;
 	struct cursor c;
-	struct error *err = index_key_read(facts->fd, &key);
+	struct error *err = index_file_key_read(facts->fd, &key.executable);
 
 	bytes_init(&stored, INDEX_SIZE_MAX);
 	bytes_init(&index, INDEX_SIZE_MAX);

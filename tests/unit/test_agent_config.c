@@ -37,6 +37,7 @@ static void an_empty_file_leaves_the_defaults(void **state)
 	assert_int_equal(config.max_scan_memory, 0);
 	assert_null(config.user);
 	assert_true(config.huge_page_weight == 0.25);
+	assert_null(config.debug_dir);
 	assert_int_equal(config.clone_allowed_cgroups.count, 0);
 	assert_int_equal(config.clone_allowed_units.count, 0);
 	agent_config_fini(&config);
@@ -51,7 +52,8 @@ static void every_key_is_taken(void **state)
 				 "max_scan_memory = 5000000000\nuser = \"somebody\"\n"
 				 "clone_allowed_cgroups = {\"/docker/*\", \"/kubepods*\"}\n"
 				 "clone_allowed_units = {\"shop.service\"}\n"
-				 "huge_page_weight = 0.5\n",
+				 "huge_page_weight = 0.5\n"
+				 "debug_dir = \"/srv/debug\"\n",
 				 &config));
 	assert_int_equal(config.min_stop_interval_ms, 250);
 	assert_int_equal(config.max_scans, 9);
@@ -63,6 +65,7 @@ static void every_key_is_taken(void **state)
 	assert_int_equal(config.clone_allowed_units.count, 1);
 	assert_string_equal(config.clone_allowed_units.items[0], "shop.service");
 	assert_true(config.huge_page_weight == 0.5);
+	assert_string_equal(config.debug_dir, "/srv/debug");
 	agent_config_fini(&config);
 }
 
@@ -88,6 +91,8 @@ static void values_out_of_range_are_refused_with_their_line(void **state)
 		"\nclone_allowed_units = {\"\"}\n",
 		"\nhuge_page_weight = 1.01\n",
 		"\nhuge_page_weight = -0.1\n",
+		"\ndebug_dir = \"usr/lib/debug\"\n",
+		"\ndebug_dir = \"\"\n",
 		"\nmax_scans\n",
 	};
 	const size_t count = sizeof(texts) / sizeof(texts[0]);

@@ -87,6 +87,8 @@ static size_t value_size(const ProtobufCFieldDescriptor *field)
 		return 4;
 	case PROTOBUF_C_TYPE_FIXED64:
 		return 8;
+	case PROTOBUF_C_TYPE_BYTES:
+		return sizeof(ProtobufCBinaryData);
 	case PROTOBUF_C_TYPE_STRING:
 	case PROTOBUF_C_TYPE_MESSAGE:
 		return sizeof(void *);

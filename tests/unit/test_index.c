@@ -12,11 +12,12 @@
 static const char stored_layout[] = "what layout_store wrote";
 
 static const struct index_key sample_key = {
-	.device = 0xfe01,
-	.inode = 123456,
-	.size = 15354236,
-	.mtime_ns = 1700000000123456789,
-	.ctime_ns = 1700000001000000000,
+	.executable = { .device = 0xfe01,
+			.inode = 123456,
+			.size = 15354236,
+			.mtime_ns = 1700000000123456789,
+			.ctime_ns = 1700000001000000000 },
+	.debug_file = { 0xfe01, 654321, 99, 1700000000123456789, 1700000001000000000 },
 	.build_id = "build id",
 	.build_id_size = 8,
 };
@@ -87,19 +88,22 @@ static void every_truncation_and_anything_more_is_refused(void **state)
 static void the_index_of_another_state_is_stale(void **state)
 {
 	struct bytes file;
-	struct index_key others[] = { sample_key, sample_key, sample_key, sample_key,
-				      sample_key, sample_key, sample_key };
+	struct index_key others[] = { sample_key, sample_key, sample_key, sample_key, sample_key,
+				      sample_key, sample_key, sample_key, sample_key, sample_key };
 	const uint8_t *layout = NULL;
 	size_t size = 0;
 
 	(void)state;
-	others[0].device++;
-	others[1].inode++;
-	others[2].size++;
-	others[3].mtime_ns++;
-	others[4].ctime_ns--;
+	others[0].executable.device++;
+	others[1].executable.inode++;
+	others[2].executable.size++;
+	others[3].executable.mtime_ns++;
+	others[4].executable.ctime_ns--;
 	others[5].build_id[7] ^= 1;
 	others[6].build_id_size--;
+	others[7].debug_file.inode++;
+	others[8].debug_file.ctime_ns--;
+	others[9].debug_file = (struct index_file_key){ 0 }; /* DWARF in the executable */
 	encode(&sample_key, &file);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		assert_error(index_decode(file.data, file.size, &others[i], &layout, &size),
@@ -109,17 +113,16 @@ static void the_index_of_another_state_is_stale(void **state)
 
 static void names_differ_where_files_do(void **state)
 {
-	struct index_key other = sample_key;
+	struct index_file_key other = sample_key.executable;
 	char name[INDEX_NAME_SIZE], other_name[INDEX_NAME_SIZE];
 
 	(void)state;
-	index_file_name(&sample_key, name);
+	index_file_name(&sample_key.executable, name);
 	assert_string_equal(name, "fe01-1e240-ea497c-17979cfe3d85cd15-17979cfe71c4ca00.index");
 	other.ctime_ns++;
 	index_file_name(&other, other_name);
 	assert_string_not_equal(name, other_name);
-	other = (struct index_key){ UINT64_MAX, UINT64_MAX, UINT64_MAX, INT64_MIN,
-				    INT64_MIN,  { 0 },      0 };
+	other = (struct index_file_key){ UINT64_MAX, UINT64_MAX, UINT64_MAX, INT64_MIN, INT64_MIN };
 	index_file_name(&other, name);
 	assert_true(strlen(name) + 1 < INDEX_NAME_SIZE);
 }
@@ -127,20 +130,19 @@ static void names_differ_where_files_do(void **state)
 static void keys_come_from_the_file(void **state)
 {
 	int fd = memory_file("12345", 5);
-	struct index_key key, again;
+	struct index_file_key key, again;
 	struct timespec times[2] = { { 5, 6 }, { 7, 8 } };
 
 	(void)state;
-	assert_success(index_key_read(fd, &key));
+	assert_success(index_file_key_read(fd, &key));
 	assert_int_equal(key.size, 5);
-	assert_int_equal(key.build_id_size, 0);
 	assert_int_equal(futimens(fd, times), 0);
-	assert_success(index_key_read(fd, &again));
+	assert_success(index_file_key_read(fd, &again));
 	assert_int_equal(again.mtime_ns, 7000000008);
 	assert_int_equal(again.inode, key.inode);
 	close(fd);
 	fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	assert_error(index_key_read(fd, &key), ERROR_NOT_GO);
+	assert_error(index_file_key_read(fd, &key), ERROR_NOT_GO);
 	close(fd);
 }
 
@@ -164,9 +166,9 @@ static void files_are_written_whole_and_for_us_alone(void **state)
 
 	(void)state;
 	encode(&sample_key, &file);
-	index_file_name(&sample_key, name);
-	assert_success(index_file_write(folder, &sample_key, "old", 3));
-	assert_success(index_file_write(folder, &sample_key, file.data, file.size));
+	index_file_name(&sample_key.executable, name);
+	assert_success(index_file_write(folder, &sample_key.executable, "old", 3));
+	assert_success(index_file_write(folder, &sample_key.executable, file.data, file.size));
 	assert_int_equal(fstatat(folder, name, &st, 0), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
 	fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
@@ -193,7 +195,8 @@ static void files_beyond_the_limit_are_refused(void **state)
 	(void)state;
 	bytes_init(&out, 2 * INDEX_SIZE_MAX);
 	assert_error(index_file_read(fd, &out), ERROR_LIMIT);
-	assert_error(index_file_write(folder, &sample_key, large, INDEX_SIZE_MAX + 1), ERROR_LIMIT);
+	assert_error(index_file_write(folder, &sample_key.executable, large, INDEX_SIZE_MAX + 1),
+		     ERROR_LIMIT);
 	assert_int_equal(rmdir(path), 0);
 	bytes_fini(&out);
 	free(large);
@@ -208,7 +211,7 @@ static void a_folder_that_is_gone_is_an_error(void **state)
 
 	(void)state;
 	assert_int_equal(rmdir(path), 0);
-	assert_error(index_file_write(folder, &sample_key, "x", 1), ERROR_SYSTEM);
+	assert_error(index_file_write(folder, &sample_key.executable, "x", 1), ERROR_SYSTEM);
 	close(folder);
 }
 
