@@ -67,6 +67,13 @@ static void fill_injection(const struct layout *layout, struct candidates *candi
 	ret->g_stack_hi = layout->g_stack_hi.offset;
 }
 
+/* The same program, run again, may lie elsewhere. */
+static void fill_entry(const struct decoder_target *target, Goheapd__Injection *ret)
+{
+	ret->has_entry = true;
+	ret->entry = target->entry;
+}
+
 /* ---- the ranges ---- */
 
 struct ranges {
@@ -165,6 +172,7 @@ struct error *decoder_plan_send(struct decoder *decoder, const struct decoder_ta
 		err = find_ranges(pclntab, &ranges);
 	if (!err) {
 		fill_injection(target->layout, candidates, &injection);
+		fill_entry(target, &injection);
 		plan.injection = &injection;
 		plan.unwalkable = ranges.pointers;
 		plan.n_unwalkable = ranges.count;

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "agent/binary/build_info.h"
 #include "agent/binary/elf_file.h"
@@ -10,7 +9,7 @@
 #include "agent/goruntime/module.h"
 #include "agent/report/message.h"
 #include "agent/target/live_memory.h"
-#include "proto/base/bytes.h"
+#include "agent/target/process.h"
 #include "proto/base/log.h"
 
 int decoder_target_fd(const struct decoder_target *target, enum target_file file)
@@ -99,20 +98,14 @@ static struct error *read_binary(struct decoder *decoder, struct decoder_target 
  * Where the program was told to begin, less where its file says: what run-time addresses have over
  * link-time ones. The kernel tells the former in the auxiliary vector.
  */
-static struct error *find_load_bias(const struct decoder_target *target, uint64_t *ret)
+static struct error *find_load_bias(struct decoder_target *target, uint64_t *ret)
 {
-	enum { ENTRY_SIZE = 16, AT_ENTRY_TYPE = 9, AUXV_MAX = 4096 };
-	uint8_t auxv[AUXV_MAX];
-	ssize_t size = pread(decoder_target_fd(target, TARGET_FILE_AUXV), auxv, sizeof(auxv), 0);
+	struct error *err =
+	    process_entry(decoder_target_fd(target, TARGET_FILE_AUXV), &target->entry);
 
-	for (ssize_t at = 0; at + ENTRY_SIZE <= size; at += ENTRY_SIZE) {
-		if (load_u64le(auxv + at) != AT_ENTRY_TYPE)
-			continue;
-		*ret = load_u64le(auxv + at + 8) - elf_file_entry(target->file);
-		return NULL;
-	}
-	return error_new(ERROR_GONE, "process %u has no auxiliary vector any more",
-			 target->opened->pid);
+	if (!err)
+		*ret = target->entry - elf_file_entry(target->file);
+	return err;
 }
 
 static struct error *read_modules(struct decoder_target *target)

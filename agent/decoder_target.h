@@ -26,6 +26,7 @@ struct decoder_target {
 	struct build_info *info;
 	struct decoder_layout source; /* where the layout is from */
 	struct layout *layout;        /* its own, relocated */
+	uint64_t entry;               /* where the program began: AT_ENTRY */
 	struct memory *memory;        /* of the running process: good for what does not change */
 	struct module_table *modules;
 };

@@ -13,6 +13,7 @@ void keeper_plan_injection(const Goheapd__Injection *message, struct inject_plan
 {
 	*ret = (struct inject_plan){
 		.allm = message->allm,
+		.entry = message->has_entry ? message->entry : 0,
 		.m_alllink = message->m_alllink,
 		.m_procid = message->m_procid,
 		.m_gsignal = message->m_gsignal,

@@ -25,12 +25,14 @@
 #include "agent/target/snapshot.h"
 #include "agent/target/threads.h"
 #include "agent/target/tracee.h"
+#include "proto/base/log.h"
 
 enum {
 	SETTLE_ROUNDS = 16,
 	FORK_ATTEMPTS = 20,
-	COLLECT_ATTEMPTS = 5,
-	COLLECT_REST_NS = 20000000,
+	COLLECT_ATTEMPTS = 10,
+	COLLECT_REST_NS = 20000000, /* doubled from time to time */
+	COLLECT_REST_NS_MAX = 500000000,
 	WARNING_SIZE = FORK_SAFETY_REASON_SIZE + 64,
 };
 
@@ -403,10 +405,13 @@ static struct error *tell_snapshot(struct scan *scan)
 	return keeper_tell_agent(scan->keeper, &event, NULL, 0);
 }
 
-/* Busy threads may keep it from being collected at first; it is dead from the first try on. */
+/*
+ * Busy threads may keep it from being collected at first, or the program is being run again and has
+ * not begun yet; the snapshot is dead from the first try on.
+ */
 static struct error *collect(struct scan *scan)
 {
-	const struct timespec rest = { 0, COLLECT_REST_NS };
+	struct timespec rest = { 0, COLLECT_REST_NS };
 	struct error *err = NULL;
 
 	for (unsigned i = 0; i < COLLECT_ATTEMPTS; i++) {
@@ -415,6 +420,8 @@ static struct error *collect(struct scan *scan)
 		error_free(err);
 		if (i)
 			nanosleep(&rest, NULL);
+		if (i && rest.tv_nsec < COLLECT_REST_NS_MAX)
+			rest.tv_nsec *= 2;
 		err = snapshot_collect(scan->snapshot, &pause_us);
 		scan->keeper->outcome.pause_us += pause_us;
 		if (!err)
@@ -424,14 +431,32 @@ static struct error *collect(struct scan *scan)
 			error_free(err);
 			return NULL;
 		}
+		if (error_code(err) == ERROR_PROCESS_CHANGED)
+			break;
 	}
 	return error_context(err, "collect the snapshot");
+}
+
+/* The first of two errors travels on; the other stops here. */
+static struct error *first_error(struct error *err, struct error *collect_err)
+{
+	char escaped[1024];
+
+	if (!err)
+		return collect_err;
+	if (collect_err)
+		log_error("keeper",
+			  "what a scan left in a process could not be collected, the process runs "
+			  "on err=\"%s\"",
+			  log_escape(error_message(collect_err), escaped, sizeof(escaped)));
+	error_free(collect_err);
+	return err;
 }
 
 static struct error *use_snapshot(struct scan *scan)
 {
 	int mem_fd scoped(closep) = -1;
-	struct error *err, *collect_err;
+	struct error *err;
 
 	scan->watch.snapshot_pidfd = snapshot_pidfd(scan->snapshot);
 	err = tell_snapshot(scan);
@@ -441,11 +466,7 @@ static struct error *use_snapshot(struct scan *scan)
 		err = hand_over(scan, mem_fd);
 	if (!err)
 		err = wait_for_release(scan);
-	collect_err = collect(scan);
-	if (!err)
-		return collect_err;
-	error_free(collect_err);
-	return err;
+	return first_error(err, collect(scan));
 }
 
 /* All threads run again, and the time that they stood still is counted. */

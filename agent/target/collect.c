@@ -20,15 +20,26 @@ enum {
 
 static const uint64_t stop_timeout_ns = 10000000, late_timeout_ns = 100000000;
 
-/* Whether the target still is what the injector was made for. */
+/* Whether the target has ended, and with it all that could be collected. */
 static bool is_gone(const struct process *process)
 {
 	uint64_t ticks = 0;
 	struct error *err = process_start_ticks(process->procfs, process->pid, &ticks);
-	bool gone = err || ticks != process->start_ticks || process_image_changed(process);
+	bool gone = err || ticks != process->start_ticks;
 
 	error_free(err);
 	return gone;
+}
+
+/* Its children stay what they were, but of another program we know nothing. */
+static struct error *check_image(const struct process *process, pid_t namespace_child)
+{
+	if (!process_image_changed(process))
+		return NULL;
+	return error_new(ERROR_PROCESS_CHANGED,
+			 "process %d has run another program, whose child %d is dead now and left "
+			 "to it",
+			 process->pid, namespace_child);
 }
 
 /* With the thread stopped: true if the child is collected. */
@@ -99,7 +110,7 @@ static bool is_wanted(const struct task_status *status, unsigned round)
 /* What one thread could not do another may; what no thread can do is final. */
 static bool is_final(enum error_code code)
 {
-	return code == ERROR_NOMEM || code == ERROR_SYSTEM;
+	return code == ERROR_NOMEM || code == ERROR_SYSTEM || code == ERROR_PROCESS_CHANGED;
 }
 
 /* Tries one thread after the other. NULL too if there is no live one: the target is gone. */
@@ -157,7 +168,9 @@ struct error *collect_child(struct injector *injector, pid_t namespace_child,
 		err = NULL;
 		if (is_gone(process))
 			break;
-		err = injector_refresh(injector);
+		err = check_image(process, namespace_child);
+		if (!err)
+			err = injector_refresh(injector);
 		if (!err)
 			err = one_round(injector, round, namespace_child, &pause_us);
 		if (!err || is_final(error_code(err)))

@@ -8,12 +8,14 @@
 #include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/target/process.h"
 #include "agent/target/procfs.h"
+#include "proto/base/bytes.h"
 
 /* Whether there is an id now that was not there before. Threads may end, and ids with them. */
 static bool has_new_id(const uint32_t *before, uint32_t before_count, const uint32_t *now,
@@ -69,6 +71,21 @@ bool process_image_changed(const struct process *process)
 		 process->tid);
 	return !stat(path, &st) &&
 	       (st.st_dev != process->exe_device || st.st_ino != process->exe_inode);
+}
+
+struct error *process_entry(int auxv_fd, uint64_t *ret)
+{
+	enum { ENTRY_SIZE = 16, AUXV_MAX = 4096 };
+	uint8_t auxv[AUXV_MAX];
+	ssize_t size = pread(auxv_fd, auxv, sizeof(auxv), 0);
+
+	for (ssize_t at = 0; at + ENTRY_SIZE <= size; at += ENTRY_SIZE) {
+		if (load_u64le(auxv + at) != AT_ENTRY)
+			continue;
+		*ret = load_u64le(auxv + at + 8);
+		return NULL;
+	}
+	return error_new(ERROR_GONE, "the process has no auxiliary vector any more");
 }
 
 struct error *process_open(const struct process *process, const char *name, int flags, int *ret_fd)

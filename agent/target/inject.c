@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/close_range.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -21,6 +23,7 @@ enum {
 	OFFSET_LIMIT = 64 << 10, /* no struct of the runtime is larger */
 	ALLM_LIMIT = 1 << 20,    /* of the chain of Ms */
 	STACK_SIZE_LIMIT = 1 << 20,
+	CHILD_OPTIONS = PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD,
 };
 
 struct injector {
@@ -119,7 +122,7 @@ static struct error *check_plan(struct injector *injector)
 	return err;
 }
 
-struct error *injector_refresh(struct injector *injector)
+static struct error *read_maps(struct injector *injector)
 {
 	struct maps *maps;
 	int fd scoped(closep) = -1;
@@ -132,6 +135,57 @@ struct error *injector_refresh(struct injector *injector)
 	maps_free(injector->maps);
 	injector->maps = maps;
 	return NULL;
+}
+
+static void move_function(struct inject_function *function, uint64_t by)
+{
+	for (int i = 0; i < INJECT_CANDIDATES; i++) {
+		if (function->entry[i])
+			function->entry[i] += by;
+	}
+}
+
+/* All addresses of the plan are the program's own. */
+static void move_plan(struct inject_plan *plan, taddr entry)
+{
+	uint64_t by = entry - plan->entry;
+
+	move_function(&plan->osyield, by);
+	move_function(&plan->exit, by);
+	move_function(&plan->sigreturn, by);
+	if (plan->allm)
+		plan->allm += by;
+	plan->entry = entry;
+}
+
+/* The same program run again has its addresses elsewhere if it is position independent. */
+static struct error *follow_program(struct injector *injector)
+{
+	taddr entry;
+	int fd scoped(closep) = -1;
+	struct error *err;
+
+	if (!injector->plan.entry)
+		return NULL;
+	err = process_open(injector->process, "auxv", O_RDONLY, &fd);
+	if (!err)
+		err = process_entry(fd, &entry);
+	if (err)
+		return err;
+	if (entry != injector->plan.entry)
+		move_plan(&injector->plan, entry);
+	return NULL;
+}
+
+struct error *injector_refresh(struct injector *injector)
+{
+	struct error *err = follow_program(injector);
+
+	if (!err)
+		err = read_maps(injector);
+	if (!err)
+		err = check_plan(injector);
+	return err ? error_context(err, "injection") : NULL;
 }
 
 struct error *injector_new(const struct process *process, const struct inject_plan *plan,
@@ -148,10 +202,8 @@ struct error *injector_new(const struct process *process, const struct inject_pl
 	injector->process = process;
 	injector->plan = *plan;
 	err = injector_refresh(injector);
-	if (!err)
-		err = check_plan(injector);
 	if (err)
-		return error_context(err, "injection");
+		return err;
 	*ret = take(injector);
 	return NULL;
 }
@@ -294,7 +346,7 @@ struct error *injector_find_stack(const struct injector *injector, const struct 
 	return NULL;
 }
 
-/* ---- the two calls ---- */
+/* ---- the calls ---- */
 
 /*
  * Filters and namespaces belong to threads, and a thread may have come by them since the process
@@ -344,6 +396,29 @@ struct error *injector_clone(struct injector *injector, struct tracee *tracee,
 	const struct inject_call call = { SYS_clone, { CLONE_FILES } };
 
 	return run(injector, tracee, stack, call, true, ret);
+}
+
+/* The filter of the parent is the child's too; what it would do to the call is not tried out. */
+struct error *injector_drop_descriptors(const struct injector *injector, struct tracee *child,
+					bool *ret_begun)
+{
+	const struct inject_call call = { SYS_close_range, { 0, UINT32_MAX, CLOSE_RANGE_UNSHARE } };
+	bool filtered = injector->process->seccomp_filter;
+	struct error *err =
+	    tracee_set_options(child, CHILD_OPTIONS | (filtered ? PTRACE_O_SUSPEND_SECCOMP : 0));
+
+	*ret_begun = !err;
+	if (!err)
+		return injection_begin_in_child(child, injector->code.syscall, &call);
+	if (!filtered)
+		return err;
+	error_free(err);
+	return tracee_set_options(child, CHILD_OPTIONS);
+}
+
+struct error *injector_await_drop(struct tracee *child, uint64_t deadline_ns)
+{
+	return injection_await_child(child, deadline_ns);
 }
 
 struct error *injector_wait(struct injector *injector, struct tracee *tracee,

@@ -17,6 +17,7 @@
 #ifndef AGENT_TARGET_INJECT_H
 #define AGENT_TARGET_INJECT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -43,6 +44,7 @@ struct inject_plan {
 	struct inject_function exit;      /* runtime.exit */
 	struct inject_function sigreturn; /* runtime.sigreturn__sigaction, or runtime.sigreturn */
 	taddr allm;                       /* address of the variable runtime.allm */
+	taddr entry;                      /* AT_ENTRY of the image with these; 0: not known */
 	uint32_t m_alllink, m_procid, m_gsignal; /* offsets in runtime.m */
 	uint32_t g_m, g_stack_lo, g_stack_hi;    /* offsets in runtime.g */
 };
@@ -60,7 +62,10 @@ DEFINE_FREEP(injector, injector_free)
 /* What it was made for. */
 const struct process *injector_process(const struct injector *injector);
 
-/* Reads the maps again, for stacks made since. */
+/*
+ * Reads the maps again, for stacks made since; where the same program has been run again, follows
+ * it to where it lies now. Errors are those of injector_new.
+ */
 must_check struct error *injector_refresh(struct injector *injector);
 
 /* The signal stack of a thread that is not using it. */
@@ -90,6 +95,17 @@ struct inject_result {
 must_check struct error *injector_clone(struct injector *injector, struct tracee *tracee,
 					const struct inject_stack *stack,
 					struct inject_result *ret);
+
+/*
+ * A stopped child of injector_clone, to be killed with its tracer, gets a table of descriptors of
+ * its own, an empty one. Whatever its parent or the parent's next program does with descriptors,
+ * ports and locks, the child is not in the way. Where the kernel cannot do it, or a filter forbids
+ * it, the child goes on sharing. *ret_begun: it runs for that now, to be waited for.
+ */
+must_check struct error *injector_drop_descriptors(const struct injector *injector,
+						   struct tracee *child, bool *ret_begun);
+/* Until it is done, or deadline_ns; then call it again. */
+must_check struct error *injector_await_drop(struct tracee *child, uint64_t deadline_ns);
 
 /* The stopped thread collects its process's child, if that is dead. */
 must_check struct error *injector_wait(struct injector *injector, struct tracee *tracee,

@@ -5,6 +5,7 @@
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 
+#include "agent/target/registers.h"
 #include "agent/target/tracee.h"
 
 enum {
@@ -273,4 +274,49 @@ struct error *injection_run(struct tracee *tracee, const struct inject_code *cod
 	if (!err)
 		err = run_call(tracee, ret);
 	return first_error(err, restore(&injection));
+}
+
+/* Signals but for SIGKILL and SIGSTOP are blocked there, as they were where the clone was made. */
+struct error *injection_begin_in_child(struct tracee *child, taddr syscall,
+				       const struct inject_call *call)
+{
+	struct user_regs_struct raw, registers;
+	struct registers view;
+	struct error *err = tracee_registers(child, &raw);
+
+	if (err)
+		return err;
+	registers_view(&raw, &view);
+	inject_arch_call(&raw, syscall, view.sp, call, &registers);
+	err = tracee_set_registers(child, &registers);
+	return err ? err : tracee_continue_to_syscall(child, 0);
+}
+
+static bool child_is_done(const struct tracee *child)
+{
+	bool at_exit;
+	struct error *err;
+
+	if (child->stop != TRACEE_SYSCALL)
+		return false;
+	err = tracee_at_syscall_exit(child, &at_exit);
+	error_free(err);
+	return err || at_exit;
+}
+
+struct error *injection_await_child(struct tracee *child, uint64_t deadline_ns)
+{
+	for (unsigned step = 0; step < STEP_LIMIT && !child_is_done(child); step++) {
+		if (child->stop != TRACEE_RUNNING) {
+			struct error *err = tracee_continue_to_syscall(child, 0);
+
+			if (err)
+				return err;
+		}
+		if (!tracee_wait(child, deadline_ns))
+			break;
+		if (child->stop == TRACEE_GONE)
+			return error_new(ERROR_SYSTEM, "something killed the snapshot");
+	}
+	return NULL;
 }

@@ -48,6 +48,15 @@ must_check struct error *injection_run(struct tracee *tracee, const struct injec
 				       struct injection_room *room, struct inject_result *ret);
 
 /*
+ * Has a stopped child of a clone, which is ours and nobody else's, run one call for its effect on
+ * itself. Nothing is restored, and what it returns does not matter. Traced with TRACESYSGOOD.
+ */
+must_check struct error *injection_begin_in_child(struct tracee *child, taddr syscall,
+						  const struct inject_call *call);
+/* Until the call is over, or deadline_ns. */
+must_check struct error *injection_await_child(struct tracee *child, uint64_t deadline_ns);
+
+/*
  * For tests only, which define it: called as an injection reaches each of its phases, to die
  * there. The library does not have it.
  */

@@ -83,6 +83,9 @@ bool process_image_changed(const struct process *process);
 /* Whether a child of that thread would live in another pid namespace than the thread. */
 bool process_child_namespace_differs(const struct process *process, pid_t tid);
 
+/* AT_ENTRY of a descriptor of /proc/PID/auxv: where the program began. ERROR_GONE without one. */
+must_check struct error *process_entry(int auxv_fd, uint64_t *ret);
+
 /* Opens a file such as "maps" of the live thread, close-on-exec. */
 must_check struct error *process_open(const struct process *process, const char *name, int flags,
 				      int *ret_fd);

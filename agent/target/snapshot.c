@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ptrace.h>
 #include <unistd.h>
 
 #include "agent/target/collect.h"
@@ -17,14 +16,20 @@
 #include "agent/target/threads.h"
 #include "agent/target/tracee.h"
 
-/* How long the child may take to its first stop, and to its end with all its page tables. */
-static const uint64_t settle_timeout_ns = 1000000000, end_timeout_ns = UINT64_C(10000000000);
+/*
+ * How long the child may take to drop its descriptors, before the target runs again and in all, and
+ * to its end with all its page tables.
+ */
+static const uint64_t separate_timeout_ns = 100000000, settle_timeout_ns = 1000000000,
+		      end_timeout_ns = UINT64_C(10000000000);
 
 struct snapshot {
 	struct injector *injector; /* borrowed */
 	struct tracee child;
 	pid_t namespace_pid; /* what the target calls it */
 	int pidfd;           /* -1: none */
+	bool separated; /* it dies with us, and has dropped the target's descriptors if it could */
+	bool dropping;
 	bool reaped, collected;
 };
 
@@ -73,20 +78,37 @@ static struct error *check_clone(const struct inject_result *result)
 }
 
 /*
- * The child dies with us, never the other way round: with EXITKILL set, and as the first that the
- * OOM killer takes.
+ * Shared from the clone on, no descriptor was ever held twice; from here on the child has none.
+ * That takes microseconds, and the target stands still for it; but a crowded machine or a file
+ * system that wants to hear of every close does not hold it up for long.
  */
+static struct error *separate(struct snapshot *snapshot, uint64_t deadline_ns)
+{
+	struct error *err;
+
+	if (!snapshot->separated) {
+		if (!tracee_wait(&snapshot->child, deadline_ns))
+			return NULL;
+		err = injector_drop_descriptors(snapshot->injector, &snapshot->child,
+						&snapshot->dropping);
+		if (err)
+			return err;
+		snapshot->separated = true;
+	}
+	return snapshot->dropping ? injector_await_drop(&snapshot->child, deadline_ns) : NULL;
+}
+
+/* The child dies with us, never the other way round, and is the first that the OOM killer takes. */
 static struct error *secure(struct snapshot *snapshot)
 {
 	char path[PATH_MAX];
 	int fd scoped(closep) = -1;
-	struct error *err;
+	struct error *err = separate(snapshot, tracee_now_ns() + settle_timeout_ns);
 
-	if (!tracee_wait(&snapshot->child, tracee_now_ns() + settle_timeout_ns))
-		return error_new(ERROR_TIMEOUT, "the snapshot does not come to a stop");
-	err = tracee_set_options(&snapshot->child, PTRACE_O_EXITKILL);
 	if (err)
 		return err;
+	if (!snapshot->separated)
+		return error_new(ERROR_TIMEOUT, "the snapshot does not come to a stop");
 	snprintf(path, sizeof(path), "%s/%d/oom_score_adj", procfs_of(snapshot)->proc,
 		 snapshot->child.tid);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -122,8 +144,10 @@ struct error *snapshot_take(struct threads *threads, struct injector *injector,
 		err = check_clone(&result);
 	if (err)
 		return error_context(err, "snapshot");
+	err = separate(snapshot, tracee_now_ns() + separate_timeout_ns);
 	threads_resume(threads);
-	err = secure(snapshot);
+	if (!err)
+		err = secure(snapshot);
 	if (err)
 		return error_context(err, "snapshot");
 	*ret = take(snapshot);

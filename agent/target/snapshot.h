@@ -1,7 +1,7 @@
 /*
  * The snapshot: a copy-on-write image of the target, made by a clone that one of its threads is
- * made to run (agent/target/inject.h), which never runs an instruction. It shares the target's
- * descriptor table and sends no signal at its end.
+ * made to run (agent/target/inject.h). It runs nothing but the call that gives it a table of
+ * descriptors of its own, an empty one, and sends no signal at its end.
  *
  * Whoever holds it watches target and snapshot, and collects it as early as can be: every page
  * that the target writes meanwhile is copied, and an exit or exec of the target would be held up.
@@ -29,7 +29,8 @@ must_check struct error *snapshot_take(struct threads *threads, struct injector 
 				       struct snapshot **ret);
 
 /*
- * Kills and reaps the snapshot and has the target collect it. NULL also if the target is gone.
+ * Kills and reaps the snapshot and has the target collect it, which may be the same program run
+ * again. NULL also if the target is gone; ERROR_PROCESS_CHANGED if it runs another program.
  * After an error the snapshot is dead all the same, but a zombie may be left in the target;
  * snapshot_collect may be called again. pause_us is how long one thread was stopped.
  */

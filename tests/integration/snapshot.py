@@ -72,7 +72,7 @@ add_build_test("position independent", flags=("-buildmode=pie",))
 add_build_test("with cgo", env={"CGO_ENABLED": "1"})
 
 
-PLAN_WORDS = 13  # addresses; the offsets of fields follow, four bytes each
+PLAN_WORDS = 14  # addresses; the offsets of fields follow, four bytes each
 PLAN_OFFSETS = 6
 
 

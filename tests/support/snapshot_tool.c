@@ -121,6 +121,7 @@ static struct error *make_plan(pid_t pid, struct inject_plan *ret)
 	layout = target.layout;
 	*ret = (struct inject_plan){
 		.allm = layout->global_allm.addr,
+		.entry = elf_file_entry(target.elf) + target.load_bias,
 		.m_alllink = layout->m_all_link.offset,
 		.m_procid = layout->m_procid.offset,
 		.m_gsignal = layout->m_gsignal.offset,

@@ -89,6 +89,8 @@ static void candidates_beyond_the_room_are_left_out(void **state)
 	injection.exit = entries;
 	injection.n_exit = 1;
 	injection.allm = 7;
+	injection.has_entry = true;
+	injection.entry = 9;
 	injection.g_stack_hi = 8;
 	keeper_plan_injection(&injection, &plan);
 	assert_int_equal(plan.osyield.entry[INJECT_CANDIDATES - 1], 100 + INJECT_CANDIDATES - 1);
@@ -96,6 +98,7 @@ static void candidates_beyond_the_room_are_left_out(void **state)
 	assert_int_equal(plan.exit.entry[1], 0);
 	assert_int_equal(plan.sigreturn.entry[0], 0);
 	assert_int_equal(plan.allm, 7);
+	assert_int_equal(plan.entry, 9);
 	assert_int_equal(plan.g_stack_hi, 8);
 }
 

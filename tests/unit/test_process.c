@@ -1,5 +1,8 @@
 #include "tests/support/assertions.h"
 
+#include <sys/auxv.h>
+#include <unistd.h>
+
 #include "agent/target/process.h"
 #include "agent/target/procfs.h"
 #include "tests/support/tree.h"
@@ -418,6 +421,28 @@ static void we_are_found_as_we_are(void **state)
 	process_free(self);
 }
 
+static void the_entry_is_found_in_the_auxiliary_vector(void **state)
+{
+	const uint64_t whole[] = { AT_PAGESZ, 4096, AT_ENTRY, 0x55d0c0de, AT_NULL, 0 };
+	uint64_t entry = 0;
+	int fd;
+
+	(void)state;
+	tree_write_bytes(&tree, "auxv", whole, sizeof(whole));
+	fd = tree_open(&tree, "auxv");
+	assert_success(process_entry(fd, &entry));
+	assert_int_equal(entry, 0x55d0c0de);
+	close(fd);
+	/* what is cut off in its midst is not there, nor is anything in a program that has ended */
+	for (size_t size = 0; size < 4 * sizeof(*whole); size += 4) {
+		tree_write_bytes(&tree, "auxv", whole, size);
+		fd = tree_open(&tree, "auxv");
+		assert_error(process_entry(fd, &entry), ERROR_GONE);
+		close(fd);
+	}
+	assert_error(process_entry(-1, &entry), ERROR_GONE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -439,6 +464,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(ids_of_a_folder_are_its_numeric_names, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_file_is_read_up_to_its_limit, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_entry_is_found_in_the_auxiliary_vector, set_up,
+						tear_down),
 		cmocka_unit_test(fields_are_found_at_the_beginning_of_lines_only),
 		cmocka_unit_test(numbers_do_not_overflow),
 		cmocka_unit_test(we_are_found_as_we_are),
