@@ -16,12 +16,8 @@
 #include "agent/target/threads.h"
 #include "agent/target/tracee.h"
 
-/*
- * How long the child may take to drop its descriptors, before the target runs again and in all, and
- * to its end with all its page tables.
- */
-static const uint64_t separate_timeout_ns = 100000000, settle_timeout_ns = 1000000000,
-		      end_timeout_ns = UINT64_C(10000000000);
+/* How long the child may take to stop without descriptors, and to its end with its page tables. */
+static const uint64_t settle_timeout_ns = 1000000000, end_timeout_ns = UINT64_C(10000000000);
 
 struct snapshot {
 	struct injector *injector; /* borrowed */
@@ -79,8 +75,8 @@ static struct error *check_clone(const struct inject_result *result)
 
 /*
  * Shared from the clone on, no descriptor was ever held twice; from here on the child has none.
- * That takes microseconds, and the target stands still for it; but a crowded machine or a file
- * system that wants to hear of every close does not hold it up for long.
+ * That takes microseconds, and the target stands still for it; but a file system that wants to hear
+ * of every close does not hold it up beyond its pause.
  */
 static struct error *separate(struct snapshot *snapshot, uint64_t deadline_ns)
 {
@@ -96,6 +92,14 @@ static struct error *separate(struct snapshot *snapshot, uint64_t deadline_ns)
 		snapshot->separated = true;
 	}
 	return snapshot->dropping ? injector_await_drop(&snapshot->child, deadline_ns) : NULL;
+}
+
+static uint64_t separation_deadline(const struct threads *threads)
+{
+	uint64_t left_us = threads_pause_left_us(threads);
+	uint64_t most_us = settle_timeout_ns / 1000;
+
+	return tracee_now_ns() + (left_us < most_us ? left_us : most_us) * 1000;
 }
 
 /* The child dies with us, never the other way round, and is the first that the OOM killer takes. */
@@ -144,7 +148,7 @@ struct error *snapshot_take(struct threads *threads, struct injector *injector,
 		err = check_clone(&result);
 	if (err)
 		return error_context(err, "snapshot");
-	err = separate(snapshot, tracee_now_ns() + separate_timeout_ns);
+	err = separate(snapshot, separation_deadline(threads));
 	threads_resume(threads);
 	if (!err)
 		err = secure(snapshot);

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import signal
 import socket
 import tempfile
@@ -14,7 +15,7 @@ import threading
 import time
 
 import procfs
-from harness import Daemon, check_sums, find_node, need_root
+from harness import Daemon, build_fixture, check_sums, find_node, need_root, processes_of
 from tap import check, check_equal, note
 from victim import leftovers
 
@@ -164,6 +165,10 @@ class Siege:
             yield self.count + extra
         raise AssertionError(f"{self.kills_due} kills and {self.holds_due} holds are still due")
 
+    def program(self, version, **build):
+        """The fixture as a file of this siege's own: nobody else runs it."""
+        return shutil.copy(build_fixture("busy", version, **build), self.folder.name)
+
     # ---- one scan ----
 
     def path(self, pid, **fixed):
@@ -308,7 +313,9 @@ class Siege:
         return counts[-1]
 
     def check_ourselves(self):
-        """The same agent, nothing below it, nothing open that was not before, no bad word."""
+        """The same agent, nothing below it, nothing open that was not before, no bad word, and no
+        process of the program's."""
+        check_equal(processes_of(pathlib.Path(self.folder.name, "busy")), set(), "processes left")
         check_equal(self.find_agent(), self.agent, "agent")
         if self.descriptors:
             check_equal(self.settled_descriptors(), self.descriptors, "descriptors of ours")
