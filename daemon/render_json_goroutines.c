@@ -17,24 +17,28 @@ static json_t *frame_object(const Goheapd__Frame *frame)
 	return ret;
 }
 
-static void add_frames(struct json_fields *fields, const Goheapd__Goroutine *g)
+static void add_frames(struct json_fields *fields, const Goheapd__ScanResult *result,
+		       const Goheapd__Goroutine *g)
 {
+	const Goheapd__StackTrace *trace = g->has_trace ? result->traces[g->trace] : NULL;
 	json_t *list = json_array();
 
-	for (size_t i = 0; i < g->n_frames; i++) {
-		if (json_array_append_new(list, frame_object(g->frames[i])) < 0)
+	for (size_t i = 0; trace && i < trace->n_frames; i++) {
+		if (json_array_append_new(list, frame_object(result->frames[trace->frames[i]])) < 0)
 			fields->failed = true;
 	}
 	json_add(fields, "frames", list);
 }
 
-static void add_creator(struct json_fields *fields, const Goheapd__Goroutine *g)
+static void add_creator(struct json_fields *fields, const Goheapd__ScanResult *result,
+			const Goheapd__Goroutine *g)
 {
-	json_add_optional_bytes(fields, "created_by", g->has_created_by, g->created_by);
-	json_add_optional_bytes(fields, "created_by_file", g->has_created_by_file,
-				g->created_by_file);
-	json_add_optional_u64(fields, "created_by_line", g->has_created_by_line,
-			      g->created_by_line);
+	static const Goheapd__Frame unknown = GOHEAPD__FRAME__INIT;
+	const Goheapd__Frame *frame = g->has_created_by ? result->frames[g->created_by] : &unknown;
+
+	json_add_optional_bytes(fields, "created_by", g->has_created_by, frame->function);
+	json_add_optional_bytes(fields, "created_by_file", frame->has_file, frame->file);
+	json_add_optional_u64(fields, "created_by_line", frame->has_line, frame->line);
 	json_add_optional_u64(fields, "creator_id", g->has_creator_id, g->creator_id);
 }
 
@@ -50,7 +54,8 @@ static void add_labels(struct json_fields *fields, const Goheapd__Goroutine *g)
 	json_add_optional_bytes(fields, "label_error", g->has_label_error, g->label_error);
 }
 
-static void add_goroutine(struct text *text, const Goheapd__Goroutine *g)
+static void add_goroutine(struct text *text, const Goheapd__ScanResult *result,
+			  const Goheapd__Goroutine *g)
 {
 	struct json_fields fields;
 
@@ -64,7 +69,7 @@ static void add_goroutine(struct text *text, const Goheapd__Goroutine *g)
 		json_add_null(&fields, "waiting_since");
 	json_add_bool(&fields, "system", g->system);
 	add_labels(&fields, g);
-	add_creator(&fields, g);
+	add_creator(&fields, result, g);
 	json_add_optional_u64(&fields, "thread", g->has_thread, g->thread);
 	json_add_optional_u64(&fields, "locked_thread", g->has_locked_thread, g->locked_thread);
 	json_add_u64(&fields, "stack_bytes", g->stack_bytes);
@@ -76,7 +81,7 @@ static void add_goroutine(struct text *text, const Goheapd__Goroutine *g)
 		json_add_null(&fields, "blocked_on");
 	json_add_null(&fields, "retained_bytes");
 	json_add_optional_bytes(&fields, "error", g->has_error, g->error);
-	add_frames(&fields, g);
+	add_frames(&fields, result, g);
 	json_write_element(text, &fields);
 }
 
@@ -89,7 +94,7 @@ void render_json_goroutines(struct text *text, const struct scan_view *view)
 	json_begin(text, "goroutines", '[');
 	for (size_t i = 0; i < result->n_goroutines; i++) {
 		if (view->dead || strcmp(result->goroutines[i]->status, "dead") != 0)
-			add_goroutine(text, result->goroutines[i]);
+			add_goroutine(text, result, result->goroutines[i]);
 	}
 	json_end(text, ']');
 	json_end(text, '}');

@@ -88,26 +88,30 @@ static bool is_runtime_internal(const Goheapd__Frame *frame)
 }
 
 /* A goroutine of the runtime's own has nothing else: it is shown whole. */
-static bool shows_runtime(const Goheapd__Goroutine *g)
+static bool shows_runtime(const Goheapd__ScanResult *result, const Goheapd__Goroutine *g,
+			  const Goheapd__StackTrace *trace)
 {
-	for (size_t i = 0; i < g->n_frames; i++) {
-		if (!is_runtime_internal(g->frames[i]))
+	for (size_t i = 0; i < trace->n_frames; i++) {
+		if (!is_runtime_internal(result->frames[trace->frames[i]]))
 			return g->system;
 	}
 	return true;
 }
 
-static void append_creator(struct text *text, const Goheapd__Goroutine *g)
+static void append_creator(struct text *text, const Goheapd__ScanResult *result,
+			   const Goheapd__Goroutine *g)
 {
+	const Goheapd__Frame *frame;
+
 	if (!g->has_created_by || g->id == 1) /* the runtime's start made that one */
 		return;
+	frame = result->frames[g->created_by];
 	text_string(text, "created by ");
-	text_escaped(text, g->created_by, NAME_MAX_CHARS);
+	text_escaped(text, frame->function, NAME_MAX_CHARS);
 	if (g->has_creator_id)
 		text_printf(text, " in goroutine %" PRIu64, g->creator_id);
 	text_string(text, "\n");
-	append_place(text, g->has_created_by_file, g->created_by_file, g->has_created_by_line,
-		     g->created_by_line);
+	append_place(text, frame->has_file, frame->file, frame->has_line, frame->line);
 }
 
 static void append_frame(struct text *text, const Goheapd__Frame *frame)
@@ -117,22 +121,27 @@ static void append_frame(struct text *text, const Goheapd__Frame *frame)
 	append_place(text, frame->has_file, frame->file, frame->has_line, frame->line);
 }
 
-static void append_goroutine(struct text *text, const Goheapd__Goroutine *g, uint64_t now_ns)
+static void append_goroutine(struct text *text, const Goheapd__ScanResult *result,
+			     const Goheapd__Goroutine *g)
 {
-	bool whole = shows_runtime(g);
+	static const Goheapd__StackTrace none = GOHEAPD__STACK_TRACE__INIT;
+	const Goheapd__StackTrace *trace = g->has_trace ? result->traces[g->trace] : &none;
+	bool whole = shows_runtime(result, g, trace);
 
 	text_string(text, "\n");
-	append_state(text, g, now_ns);
-	for (size_t i = 0; i < g->n_frames; i++) {
-		if (whole || !is_runtime_internal(g->frames[i]))
-			append_frame(text, g->frames[i]);
+	append_state(text, g, result->scan->started_at_ns);
+	for (size_t i = 0; i < trace->n_frames; i++) {
+		const Goheapd__Frame *frame = result->frames[trace->frames[i]];
+
+		if (whole || !is_runtime_internal(frame))
+			append_frame(text, frame);
 	}
 	if (g->has_error) {
 		text_string(text, "...the stack could not be walked further: ");
 		text_escaped(text, g->error, NAME_MAX_CHARS);
 		text_string(text, "\n");
 	}
-	append_creator(text, g);
+	append_creator(text, result, g);
 }
 
 void render_text_goroutines(struct text *text, const struct scan_view *view)
@@ -142,6 +151,6 @@ void render_text_goroutines(struct text *text, const struct scan_view *view)
 	append_head(text, view);
 	for (size_t i = 0; i < result->n_goroutines; i++) {
 		if (view->dead || strcmp(result->goroutines[i]->status, "dead") != 0)
-			append_goroutine(text, result->goroutines[i], result->scan->started_at_ns);
+			append_goroutine(text, result, result->goroutines[i]);
 	}
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "daemon/scan_check.h"
 #include "proto/wire/limits.h"
 
 /* Of the path, which is for the audit line. */
@@ -68,6 +69,11 @@ struct error *scan_ask(struct agent_client *agent, const struct scan_question *q
 	if (answer->body_case != GOHEAPD__ANSWER__BODY_SCAN) {
 		goheapd__answer__free_unpacked(answer, NULL);
 		return error_new(ERROR_SYSTEM, "the agent answered something else than a scan");
+	}
+	err = scan_check(answer->scan);
+	if (err) {
+		goheapd__answer__free_unpacked(answer, NULL);
+		return err;
 	}
 	*ret = answer;
 	return NULL;

@@ -1,25 +1,24 @@
 #include "agent/report/goroutine_list.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
-#include "agent/binary/pclntab.h"
 #include "agent/goruntime/goroutine.h"
 #include "agent/goruntime/label.h"
 #include "agent/goruntime/machine.h"
-#include "agent/goruntime/module.h"
 #include "agent/goruntime/stack.h"
 #include "agent/report/frame_list.h"
 #include "agent/report/label_pairs.h"
 #include "agent/report/message.h"
 
-enum { MAIN_GOROUTINE = 1 };
-
 struct goroutine_list {
 	struct goroutine_list_input input;
 	struct frame_list frames;
-	struct goroutine_frames *stacks; /* by goroutine */
-	uint32_t count;                  /* of goroutines */
+	/* By goroutine: */
+	struct goroutine_frames *stacks;
+	const struct line_run **creators; /* NULL: not known */
+	uint32_t count;                   /* of goroutines */
 };
 
 static struct error *fill_frame(Goheapd__Frame *frame, const struct pclntab_line *line)
@@ -37,10 +36,10 @@ static struct error *fill_frame(Goheapd__Frame *frame, const struct pclntab_line
 	return err;
 }
 
-static struct error *add_frame(Goheapd__Goroutine *message, const struct pclntab_line *line)
+static struct error *add_frame(const struct pclntab_line *line, Goheapd__ScanResult *result)
 {
 	Goheapd__Frame *frame;
-	struct error *err = message_reserve((void ***)&message->frames, message->n_frames);
+	struct error *err = message_reserve((void ***)&result->frames, result->n_frames);
 
 	if (err)
 		return err;
@@ -48,8 +47,46 @@ static struct error *add_frame(Goheapd__Goroutine *message, const struct pclntab
 	if (!frame)
 		return &error_nomem;
 	goheapd__frame__init(frame);
-	message->frames[message->n_frames++] = frame;
+	result->frames[result->n_frames++] = frame;
 	return fill_frame(frame, line);
+}
+
+static struct error *add_trace(const uint32_t *frames, uint32_t count, Goheapd__ScanResult *result)
+{
+	Goheapd__StackTrace *trace;
+	struct error *err = message_reserve((void ***)&result->traces, result->n_traces);
+
+	if (err)
+		return err;
+	trace = malloc(sizeof(*trace));
+	if (!trace)
+		return &error_nomem;
+	goheapd__stack_trace__init(trace);
+	result->traces[result->n_traces++] = trace;
+	if (!count)
+		return NULL;
+	trace->frames = malloc(count * sizeof(*frames));
+	if (!trace->frames)
+		return &error_nomem;
+	memcpy(trace->frames, frames, count * sizeof(*frames));
+	trace->n_frames = count;
+	return NULL;
+}
+
+/* The lists that goroutines name places of. */
+static struct error *fill_shared(const struct frame_list *frames, Goheapd__ScanResult *result)
+{
+	struct error *err = NULL;
+
+	for (uint32_t i = 0; !err && i < frames->count; i++)
+		err = add_frame(&frames->lines[i], result);
+	for (uint32_t i = 0; !err && i < frames->traces.count; i++) {
+		uint32_t count;
+		const uint32_t *items = sequence_set_at(&frames->traces, i, &count);
+
+		err = add_trace(items, count, result);
+	}
+	return err;
 }
 
 static struct error *set_error(Goheapd__Goroutine *message, const char *text)
@@ -58,61 +95,15 @@ static struct error *set_error(Goheapd__Goroutine *message, const char *text)
 	return message_text(text, &message->error);
 }
 
-static struct error *fill_frames(const struct goroutine_list *list,
-				 const struct goroutine_frames *stack, Goheapd__Goroutine *message)
+static struct error *fill_trace(const struct goroutine_frames *stack, Goheapd__Goroutine *message)
 {
-	for (uint32_t i = 0; i < stack->count; i++) {
-		const struct frame_lines_of *frame = &list->frames.frames[stack->first + i];
-
-		for (uint32_t k = 0; k < frame->count; k++) {
-			struct error *err = add_frame(message, &frame->lines[k]);
-
-			if (err)
-				return err;
-		}
-	}
+	message->has_trace = true;
+	message->trace = stack->trace;
 	if (stack->error)
 		return set_error(message, stack->error);
 	if (stack->cut)
 		return set_error(message, "the outer frames of this deep stack are left out");
 	return NULL;
-}
-
-/*
- * The place of the go statement; left out where its function cannot be told, and of the main
- * goroutine, which no go statement made (runtime/traceback.go, printcreatedby).
- */
-static struct error *fill_creator(const struct goroutine_list_input *input,
-				  const struct goroutine *g, Goheapd__Goroutine *message)
-{
-	const struct module *module = module_table_find_text(input->modules, g->created_pc);
-	struct pclntab_line lines[PCLNTAB_LINES_MAX];
-	struct pclntab_func func;
-	uint32_t count = 0;
-	bool found = false;
-	struct error *err = NULL;
-
-	if (g->id == MAIN_GOROUTINE)
-		return NULL;
-	if (module)
-		err = pclntab_find(module->pclntab, g->created_pc, &found, &func);
-	if (!err && found)
-		err = pclntab_lines(module->pclntab, &func, g->created_pc, true, NULL, 0, lines,
-				    &count);
-	if (err && error_code(err) != ERROR_NOMEM) {
-		error_free(err);
-		return NULL;
-	}
-	if (err || !count)
-		return err;
-	message->has_created_by = true;
-	err = message_function(lines[count - 1].function, &message->created_by);
-	if (err || !lines[count - 1].file)
-		return err;
-	message->has_created_by_file = true;
-	message->has_created_by_line = lines[count - 1].line != 0;
-	message->created_by_line = lines[count - 1].line;
-	return message_text(lines[count - 1].file, &message->created_by_file);
 }
 
 static int64_t clock_ns(clockid_t clock)
@@ -188,8 +179,8 @@ static struct error *fill(const struct goroutine_list *list, uint32_t index,
 	message->creator_id = g->parent_id;
 	message->stack_bytes = goroutine_stack_bytes(g);
 	fill_threads(input, g, message);
-	if (!err)
-		err = fill_creator(input, g, message);
+	message->has_created_by = list->creators[index] != NULL;
+	message->created_by = list->creators[index] ? list->creators[index]->first : 0;
 	if (err || !goroutine_is_alive(g))
 		return err;
 	err = fill_labels(label_table_of(input->labels, index), message);
@@ -197,7 +188,7 @@ static struct error *fill(const struct goroutine_list *list, uint32_t index,
 		return err;
 	message->has_stack_in_use_bytes = input->scans[index].trust != STACK_SKIPPED;
 	message->stack_in_use_bytes = input->scans[index].in_use_bytes;
-	return fill_frames(list, &list->stacks[index], message);
+	return fill_trace(&list->stacks[index], message);
 }
 
 static struct error *add_goroutine(const struct goroutine_list *list, uint32_t index,
@@ -218,9 +209,11 @@ static struct error *add_goroutine(const struct goroutine_list *list, uint32_t i
 
 struct error *goroutine_list_fill(const struct goroutine_list *list, Goheapd__ScanResult *result)
 {
-	for (uint32_t i = 0; i < list->count; i++) {
-		struct error *err;
+	struct error *err = fill_shared(&list->frames, result);
 
+	if (err)
+		return error_context(err, "frames");
+	for (uint32_t i = 0; i < list->count; i++) {
 		if (!list->input.want_dead &&
 		    !goroutine_is_alive(goroutine_table_at(list->input.goroutines, i)))
 			continue;
@@ -238,8 +231,21 @@ void goroutine_list_free(struct goroutine_list *list)
 	for (uint32_t i = 0; list->stacks && i < list->count; i++)
 		goroutine_frames_fini(&list->stacks[i]);
 	free(list->stacks);
+	free(list->creators);
 	frame_list_fini(&list->frames);
 	free(list);
+}
+
+static struct error *take_frames(struct goroutine_list *list, uint32_t index)
+{
+	const struct goroutine_list_input *input = &list->input;
+	const struct goroutine *g = goroutine_table_at(input->goroutines, index);
+	struct error *err =
+	    frame_list_creator(&list->frames, input->modules, g, &list->creators[index]);
+
+	if (err || !goroutine_is_alive(g))
+		return err;
+	return frame_list_take(&list->frames, input->walker, g, &list->stacks[index]);
 }
 
 struct error *goroutine_list_read(const struct goroutine_list_input *input,
@@ -253,14 +259,11 @@ struct error *goroutine_list_read(const struct goroutine_list_input *input,
 	list->input = *input;
 	list->count = goroutine_table_count(input->goroutines);
 	list->stacks = calloc(list->count + (size_t)1, sizeof(*list->stacks));
-	if (!list->stacks)
+	list->creators = calloc(list->count + (size_t)1, sizeof(const struct line_run *));
+	if (!list->stacks || !list->creators)
 		return &error_nomem;
-	for (uint32_t i = 0; !err && i < list->count; i++) {
-		const struct goroutine *g = goroutine_table_at(input->goroutines, i);
-
-		if (goroutine_is_alive(g))
-			err = frame_list_take(&list->frames, input->walker, g, &list->stacks[i]);
-	}
+	for (uint32_t i = 0; !err && i < list->count; i++)
+		err = take_frames(list, i);
 	if (err)
 		return error_context(err, "frames of goroutines");
 	*ret = take(list);

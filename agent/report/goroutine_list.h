@@ -36,7 +36,7 @@ must_check struct error *goroutine_list_read(const struct goroutine_list_input *
 void goroutine_list_free(struct goroutine_list *list);
 DEFINE_FREEP(goroutine_list, goroutine_list_free)
 
-/* Fills result->goroutines; the target's memory is not read. */
+/* Fills result's goroutines, and the frames and traces that they name; the target's memory is not read. */
 must_check struct error *goroutine_list_fill(const struct goroutine_list *list,
 					     Goheapd__ScanResult *result);
 

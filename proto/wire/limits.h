@@ -6,7 +6,7 @@
 #define PROTO_WIRE_LIMITS_H
 
 /* The protocol that Hello names; raised when a message changes its meaning. */
-enum { WIRE_PROTOCOL = 1 };
+enum { WIRE_PROTOCOL = 2 };
 
 enum {
 	KIB = 1 << 10,
@@ -17,7 +17,7 @@ enum {
 
 	/* Bytes of one message on the wire. */
 	LIMIT_REQUEST_BYTES = 4 * MIB,  /* what a request line holds: labels to select by */
-	LIMIT_ANSWER_BYTES = 256 * MIB, /* a million goroutines of some frames each */
+	LIMIT_ANSWER_BYTES = 256 * MIB, /* some millions of goroutines */
 	LIMIT_KEEPER_ORDER_BYTES = 64 * KIB, /* two lists of patterns */
 	LIMIT_KEEPER_EVENT_BYTES = 64 * KIB,
 	LIMIT_TARGET_EVENT_BYTES = 64 * MIB, /* registers of 16,384 threads */

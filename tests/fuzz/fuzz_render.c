@@ -4,6 +4,7 @@
  */
 #include "daemon/label_query.h"
 #include "daemon/render.h"
+#include "daemon/scan_check.h"
 #include "proto/wire/check.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -33,19 +34,28 @@ static void ask_everything(struct label_query *query)
 	query->detail = true;
 }
 
+/* NULL: it goes no further. */
+static Goheapd__ScanResult *take_in(const uint8_t *data, size_t size)
+{
+	struct error *err = wire_check(&goheapd__scan_result__descriptor, data, size, 1 << 20);
+	Goheapd__ScanResult *result = err ? NULL : goheapd__scan_result__unpack(NULL, size, data);
+
+	if (result)
+		err = scan_check(result);
+	if (!err)
+		return result;
+	error_free(err);
+	if (result)
+		goheapd__scan_result__free_unpacked(result, NULL);
+	return NULL;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const ProtobufCMessageDescriptor *descriptor = &goheapd__scan_result__descriptor;
-	struct error *err = wire_check(descriptor, data, size, 1 << 20);
+	Goheapd__ScanResult *result = take_in(data, size);
 	struct label_query query = { 0 };
 	struct scan_view view = { .id = "0", .dead = true, .labels = &query, .metrics = &settings };
-	Goheapd__ScanResult *result;
 
-	if (err) {
-		error_free(err);
-		return 0;
-	}
-	result = goheapd__scan_result__unpack(NULL, size, data);
 	if (!result)
 		return 0;
 	ask_everything(&query);

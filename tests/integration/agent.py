@@ -151,11 +151,11 @@ def _():
     with Agent() as agent:
         client = Client.connect(agent.path)
         answer = client.hello()
-        check_equal(answer["hello"]["protocol"], 1, "protocol")
-        client.send("hello", protocol=1)
+        check_equal(answer["hello"]["protocol"], 2, "protocol")
+        client.send("hello", protocol=2)
         check(ends(client), "a second hello is taken")
         for body, values in (("list_processes", {}), ("look_process", {"pid": 1}),
-                             ("cancel", {"request": 1}), ("hello", {"protocol": 2})):
+                             ("cancel", {"request": 1}), ("hello", {"protocol": 1})):
             client = Client.connect(agent.path)
             client.send(body, **values)
             check(ends(client), f"{body} {values} is taken before hello")
@@ -200,7 +200,7 @@ def _():
                 os.setuid(54321)
                 client = Client.connect(agent.path)
                 with contextlib.suppress(OSError):
-                    client.send("hello", protocol=1)
+                    client.send("hello", protocol=2)
                 status = 0 if ends(client) else 1
             os._exit(status)
         check_equal(os.waitpid(pid, 0)[1], 0, "exit status of the stranger")

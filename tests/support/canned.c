@@ -283,58 +283,86 @@ static Goheapd__ScanInfo *scan_info(void)
 	return &info;
 }
 
+/* What goroutines name places of. */
+enum { INNER, OUTER, CREATOR, HOSTILE, FRAMES };
+enum { WAITING_TRACE, HOSTILE_TRACE, TRACES };
+
+static void add_frames(Goheapd__ScanResult *result)
+{
+	static Goheapd__Frame frames[FRAMES];
+	static Goheapd__Frame *pointers[FRAMES];
+
+	for (size_t i = 0; i < FRAMES; i++) {
+		goheapd__frame__init(&frames[i]);
+		pointers[i] = &frames[i];
+		frames[i].has_file = frames[i].has_line = i != HOSTILE;
+		frames[i].file = bytes(i == INNER ? "/go/src/runtime/chan.go" : "/src/main.go");
+	}
+	frames[INNER].function = bytes("runtime.chanrecv1");
+	frames[INNER].line = 442;
+	frames[INNER].has_inlined = frames[INNER].inlined = true;
+	frames[OUTER].function = bytes("main.worker");
+	frames[OUTER].line = 31;
+	frames[CREATOR].function = bytes("main.main");
+	frames[CREATOR].line = 20;
+	/* as a hostile target could have it */
+	frames[HOSTILE].function = bytes("main.\x1b[31m\xff\"\\");
+	result->n_frames = FRAMES;
+	result->frames = pointers;
+}
+
+static void add_traces(Goheapd__ScanResult *result)
+{
+	static uint32_t waiting[] = { INNER, OUTER }, hostile[] = { HOSTILE };
+	static Goheapd__StackTrace traces[TRACES];
+	static Goheapd__StackTrace *pointers[TRACES];
+
+	for (size_t i = 0; i < TRACES; i++) {
+		goheapd__stack_trace__init(&traces[i]);
+		pointers[i] = &traces[i];
+	}
+	traces[WAITING_TRACE].frames = waiting;
+	traces[WAITING_TRACE].n_frames = COUNT(waiting);
+	traces[HOSTILE_TRACE].frames = hostile;
+	traces[HOSTILE_TRACE].n_frames = COUNT(hostile);
+	result->n_traces = TRACES;
+	result->traces = pointers;
+}
+
 static Goheapd__Goroutine *waiting_goroutine(void)
 {
-	static Goheapd__Frame inner = GOHEAPD__FRAME__INIT, outer = GOHEAPD__FRAME__INIT;
-	static Goheapd__Frame *frames[] = { &inner, &outer };
 	static Goheapd__Goroutine g = GOHEAPD__GOROUTINE__INIT;
 
-	inner.function = bytes("runtime.chanrecv1");
-	inner.has_file = inner.has_line = inner.has_inlined = true;
-	inner.file = bytes("/go/src/runtime/chan.go");
-	inner.line = 442;
-	inner.inlined = true;
-	outer.function = bytes("main.worker");
-	outer.has_file = outer.has_line = true;
-	outer.file = bytes("/src/main.go");
-	outer.line = 31;
 	g.id = 18;
 	g.status = "waiting";
 	g.has_wait_reason = g.has_waiting_since_ns = g.has_created_by = g.has_creator_id =
-	    g.has_locked_thread = g.has_stack_in_use_bytes = g.has_blocked_on =
-		g.has_created_by_file = g.has_created_by_line = g.has_thread = true;
+	    g.has_locked_thread = g.has_stack_in_use_bytes = g.has_blocked_on = g.has_trace =
+		g.has_thread = true;
 	g.wait_reason = bytes("chan receive");
 	g.waiting_since_ns = scan_time_ns - 301000000000; /* five minutes and a second */
-	g.created_by = bytes("main.main");
+	g.created_by = CREATOR;
 	g.creator_id = 1;
 	g.thread = 5000;
 	g.locked_thread = 5001;
 	g.stack_bytes = 8192;
 	g.stack_in_use_bytes = 600;
 	g.blocked_on = 0xc000123000;
-	g.n_frames = COUNT(frames);
-	g.frames = frames;
-	g.created_by_file = bytes("/src/main.go");
-	g.created_by_line = 20;
+	g.trace = WAITING_TRACE;
 	return &g;
 }
 
-/* With names as a hostile target could have them. */
 static Goheapd__Goroutine *hostile_goroutine(void)
 {
-	static Goheapd__Frame frame = GOHEAPD__FRAME__INIT;
-	static Goheapd__Frame *frames[] = { &frame };
 	static Goheapd__Goroutine g = GOHEAPD__GOROUTINE__INIT;
 
-	frame.function = bytes("main.\x1b[31m\xff\"\\");
 	g.id = 19;
 	g.status = "running";
 	g.system = true;
 	g.stack_bytes = 2048;
 	g.has_error = true;
 	g.error = bytes("no function\nat 0x10");
-	g.n_frames = COUNT(frames);
-	g.frames = frames;
+	g.has_trace = true;
+	g.trace = HOSTILE_TRACE;
 	return &g;
 }
 
@@ -419,6 +447,8 @@ Goheapd__ScanResult *canned_scan(void)
 	add_totals(&result);
 	result.n_goroutines = COUNT(goroutines);
 	result.goroutines = goroutines;
+	add_frames(&result);
+	add_traces(&result);
 	result.mappings = mappings(&result.n_mappings);
 	result.gc = gc();
 	result.cgroup = cgroup();

@@ -184,7 +184,7 @@ class Client:
         return self.answer(self.send(body, **values))
 
     def hello(self):
-        return self.ask("hello", protocol=1)
+        return self.ask("hello", protocol=2)
 
     def close(self):
         self.connection.close()

@@ -52,7 +52,13 @@ static int teardown(void **state)
 
 	for (size_t i = 0; i < f->result.n_goroutines; i++)
 		goheapd__goroutine__free_unpacked(f->result.goroutines[i], NULL);
+	for (size_t i = 0; i < f->result.n_frames; i++)
+		goheapd__frame__free_unpacked(f->result.frames[i], NULL);
+	for (size_t i = 0; i < f->result.n_traces; i++)
+		goheapd__stack_trace__free_unpacked(f->result.traces[i], NULL);
 	free(f->result.goroutines);
+	free(f->result.frames);
+	free(f->result.traces);
 	goroutine_list_free(f->list);
 	label_table_free(f->labels);
 	stack_walker_free(f->walker);
@@ -101,6 +107,24 @@ static void assert_bytes(ProtobufCBinaryData bytes, const char *expected)
 	assert_memory_equal(bytes.data, expected, bytes.len);
 }
 
+static const Goheapd__StackTrace *trace_of(const struct fixture *f, size_t goroutine)
+{
+	const Goheapd__Goroutine *g = f->result.goroutines[goroutine];
+
+	assert_true(g->has_trace);
+	assert_in_range(g->trace, 0, f->result.n_traces - 1);
+	return f->result.traces[g->trace];
+}
+
+static void assert_frame(const struct fixture *f, size_t goroutine, size_t index,
+			 const char *function)
+{
+	const Goheapd__StackTrace *trace = trace_of(f, goroutine);
+
+	assert_in_range(trace->frames[index], 0, f->result.n_frames - 1);
+	assert_bytes(f->result.frames[trace->frames[index]]->function, function);
+}
+
 static void a_goroutine_comes_with_its_frames(void **state)
 {
 	struct fixture *f = *state;
@@ -117,11 +141,35 @@ static void a_goroutine_comes_with_its_frames(void **state)
 	assert_false(g->has_error);
 	assert_false(g->has_thread);
 	assert_true(g->has_created_by);
-	assert_bytes(g->created_by, "main.main");
-	assert_int_equal(g->n_frames, 3);
-	assert_bytes(g->frames[0]->function, "main.work");
-	assert_bytes(g->frames[1]->function, "main.main");
-	assert_bytes(g->frames[2]->function, "runtime.goexit");
+	assert_bytes(f->result.frames[g->created_by]->function, "main.main");
+	assert_int_equal(trace_of(f, 0)->n_frames, 3);
+	assert_frame(f, 0, 0, "main.work");
+	assert_frame(f, 0, 1, "main.main");
+	assert_frame(f, 0, 2, "runtime.goexit");
+}
+
+/* A hundred thousand goroutines cost a hundred thousand numbers, not as many stacks. */
+static void goroutines_that_wait_alike_share_their_frames(void **state)
+{
+	struct fixture *f = *state;
+	const uint64_t words[] = { 1, 2, fake_program_pc(GOEXIT, 1), 0 };
+	taddr other;
+
+	fake_program_set(&f->program, add_worker(f), f->program.layout.g_id, 17);
+	fake_program_set(&f->program, add_worker(f), f->program.layout.g_id, 18);
+	other = fake_program_g(&f->program, fake_program_pc(WORK, 0x10), sizeof(words));
+	fake_program_push(&f->program, other, words, 4);
+	list(f, false);
+	assert_int_equal(f->result.n_goroutines, 3);
+	assert_true(f->result.goroutines[0]->has_created_by);
+	assert_int_equal(f->result.goroutines[0]->trace, f->result.goroutines[1]->trace);
+	assert_int_equal(f->result.goroutines[0]->created_by, f->result.goroutines[1]->created_by);
+	assert_int_not_equal(f->result.goroutines[0]->trace, f->result.goroutines[2]->trace);
+	assert_int_equal(trace_of(f, 2)->n_frames, 2);
+	assert_frame(f, 2, 0, "main.work");
+	assert_frame(f, 2, 1, "runtime.goexit");
+	assert_int_equal(f->result.n_traces, 2);
+	assert_int_equal(f->result.n_frames, 4); /* work, main, goexit, and the go statement */
 }
 
 /* Its function, start of a go statement and all, is the runtime's own doing. */
@@ -132,8 +180,6 @@ static void the_main_goroutine_has_no_creator(void **state)
 	fake_program_set(&f->program, add_worker(f), f->program.layout.g_id, 1);
 	list(f, false);
 	assert_false(f->result.goroutines[0]->has_created_by);
-	assert_false(f->result.goroutines[0]->has_created_by_file);
-	assert_false(f->result.goroutines[0]->has_created_by_line);
 }
 
 static void generic_functions_are_named_as_tracebacks_name_them(void **state)
@@ -147,8 +193,9 @@ static void generic_functions_are_named_as_tracebacks_name_them(void **state)
 	fake_program_set(&f->program, g, f->program.layout.g_created_pc,
 			 fake_program_pc(GENERIC, 0x30));
 	list(f, false);
-	assert_bytes(f->result.goroutines[0]->frames[0]->function, "main.(*Pair[...]).run");
-	assert_bytes(f->result.goroutines[0]->created_by, "main.(*Pair[...]).run");
+	assert_frame(f, 0, 0, "main.(*Pair[...]).run");
+	assert_bytes(f->result.frames[f->result.goroutines[0]->created_by]->function,
+		     "main.(*Pair[...]).run");
 }
 
 static void names_with_half_a_bracket_are_left_alone(void **state)
@@ -190,7 +237,7 @@ static void dead_goroutines_are_left_out_unless_wanted(void **state)
 	assert_int_equal(f->result.n_goroutines, 2);
 	assert_string_equal(f->result.goroutines[0]->status, "dead");
 	assert_int_equal(f->result.goroutines[0]->id, 4711);
-	assert_int_equal(f->result.goroutines[0]->n_frames, 0);
+	assert_false(f->result.goroutines[0]->has_trace);
 	assert_false(f->result.goroutines[0]->has_stack_in_use_bytes);
 	assert_int_equal(f->result.goroutines[1]->stack_in_use_bytes, 101);
 }
@@ -207,8 +254,8 @@ static void a_stack_that_breaks_off_keeps_its_frames_and_says_so(void **state)
 	message = f->result.goroutines[0];
 	assert_true(message->has_error);
 	assert_true(message->error.len > 0);
-	assert_int_equal(message->n_frames, 1);
-	assert_bytes(message->frames[0]->function, "main.work");
+	assert_int_equal(trace_of(f, 0)->n_frames, 1);
+	assert_frame(f, 0, 0, "main.work");
 }
 
 static void deep_stacks_are_cut(void **state)
@@ -229,8 +276,8 @@ static void deep_stacks_are_cut(void **state)
 	fake_memory_store(f->program.memory, hi - 16, 8, fake_program_pc(GOEXIT, 1));
 	list(f, false);
 	message = f->result.goroutines[0];
-	assert_int_equal(message->n_frames, FRAME_LIST_LINES_MAX);
-	assert_bytes(message->frames[FRAME_LIST_LINES_MAX - 1]->function, "main.deep");
+	assert_int_equal(trace_of(f, 0)->n_frames, FRAME_LIST_LINES_MAX);
+	assert_frame(f, 0, FRAME_LIST_LINES_MAX - 1, "main.deep");
 	assert_bytes(message->error, "the outer frames of this deep stack are left out");
 }
 
@@ -276,6 +323,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(a_goroutine_comes_with_its_frames),
+		TEST(goroutines_that_wait_alike_share_their_frames),
 		TEST(the_main_goroutine_has_no_creator),
 		TEST(generic_functions_are_named_as_tracebacks_name_them),
 		cmocka_unit_test(names_with_half_a_bracket_are_left_alone),

@@ -10,6 +10,7 @@
 #include "daemon/label_query.h"
 #include "daemon/label_text.h"
 #include "daemon/render_text_common.h"
+#include "daemon/scan_check.h"
 #include "tests/support/assertions.h"
 #include "tests/support/canned.h"
 #include "tests/support/canned_labels.h"
@@ -367,6 +368,35 @@ static void goroutines_read_like_gos_own(void **state)
 	check_text(&text, "goroutines.txt");
 }
 
+/* Who renders an answer looks up what it names without asking. */
+static void an_answer_that_names_what_is_not_there_is_refused(void **state)
+{
+	Goheapd__ScanResult result = *canned_scan();
+	Goheapd__Goroutine g = GOHEAPD__GOROUTINE__INIT, *goroutines[] = { &g };
+	Goheapd__StackTrace trace = GOHEAPD__STACK_TRACE__INIT, *traces[] = { &trace };
+	uint32_t frames[] = { (uint32_t)result.n_frames - 1 };
+
+	(void)state;
+	assert_success(scan_check(&result));
+	result.goroutines = goroutines;
+	result.n_goroutines = 1;
+	result.traces = traces;
+	result.n_traces = 1;
+	trace.frames = frames;
+	trace.n_frames = 1;
+	g.has_trace = g.has_created_by = true;
+	g.created_by = frames[0];
+	assert_success(scan_check(&result));
+	g.trace++;
+	assert_error(scan_check(&result), ERROR_FORMAT);
+	g.trace--;
+	g.created_by++;
+	assert_error(scan_check(&result), ERROR_FORMAT);
+	g.created_by--;
+	frames[0]++;
+	assert_error(scan_check(&result), ERROR_FORMAT);
+}
+
 static void dead_goroutines_are_listed_when_asked_for(void **state)
 {
 	struct scan_view view = view_of(canned_scan());
@@ -405,6 +435,7 @@ int main(void)
 		cmocka_unit_test(an_overview_reads_well),
 		cmocka_unit_test(memusage_reads_well),
 		cmocka_unit_test(goroutines_read_like_gos_own),
+		cmocka_unit_test(an_answer_that_names_what_is_not_there_is_refused),
 		cmocka_unit_test(dead_goroutines_are_listed_when_asked_for),
 		cmocka_unit_test(mappings_read_well),
 		cmocka_unit_test(a_bare_memusage_reads_well),
