@@ -15,6 +15,7 @@
 /* What goes through the reading of one layout. */
 struct reading {
 	struct decoder *decoder;
+	const char *version;
 	struct bytes index; /* the content of the index file; empty if there is none */
 	struct index_key key;
 	struct decoder_layout *ret;
@@ -96,7 +97,7 @@ static struct error *read_dwarf(struct reading *r, const struct elf_file *file)
 	struct error *err = dwarf_types_open(file, &types);
 
 	if (!err)
-		err = layout_read(dwarf_types_source(types), &r->ret->layout);
+		err = layout_read(dwarf_types_source(types), r->version, &r->ret->layout);
 	if (err)
 		return err;
 	note_index(r);
@@ -193,10 +194,11 @@ static void read_index(struct reading *r, int index_fd)
 	bytes_init(&r->index, INDEX_SIZE_MAX);
 }
 
-struct error *decoder_layout_read(struct decoder *decoder, const struct elf_file *file, int exe_fd,
-				  int index_fd, struct decoder_layout *ret)
+struct error *decoder_layout_read(struct decoder *decoder, const struct elf_file *file,
+				  const char *version, int exe_fd, int index_fd,
+				  struct decoder_layout *ret)
 {
-	struct reading r = { .decoder = decoder, .ret = ret };
+	struct reading r = { .decoder = decoder, .version = version, .ret = ret };
 	struct error *err;
 
 	*ret = (struct decoder_layout){ 0 };

@@ -22,12 +22,13 @@ struct decoder_layout {
 };
 
 /*
- * index_fd is -1 if there is no index; a bad one is no reason to fail. A new one is sent to the
- * agent. ERROR_NO_DEBUG_INFO, or ERROR_UNSUPPORTED naming what is missing. Give *ret back with
- * decoder_layout_fini, also after an error.
+ * The version is the one of the build info. index_fd is -1 if there is no index; a bad one is no
+ * reason to fail. A new one is sent to the agent. ERROR_NO_DEBUG_INFO, or ERROR_UNSUPPORTED naming
+ * what is missing. Give *ret back with decoder_layout_fini, also after an error.
  */
 must_check struct error *decoder_layout_read(struct decoder *decoder, const struct elf_file *file,
-					     int exe_fd, int index_fd, struct decoder_layout *ret);
+					     const char *version, int exe_fd, int index_fd,
+					     struct decoder_layout *ret);
 void decoder_layout_fini(struct decoder_layout *layout);
 
 #endif

@@ -89,7 +89,8 @@ static struct error *read_binary(struct decoder *decoder, struct decoder_target 
 		if (err)
 			return err;
 	}
-	err = decoder_layout_read(decoder, target->file, exe_fd, index_fd, &target->source);
+	err = decoder_layout_read(decoder, target->file, target->info->version, exe_fd, index_fd,
+				  &target->source);
 	target->layout = target->source.layout;
 	return err;
 }

@@ -10,20 +10,44 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/goruntime/go_version.h"
 #include "proto/base/bytes.h"
 #include "proto/base/cursor.h"
 
 enum {
 	NAME_MAX_SIZE = 256,     /* of one alternative */
 	MISSING_TEXT_MAX = 2048, /* of the list in an error message */
+	WORD_SIZE = 8,
+	/* Versions of Go, as N of go1.N: the oldest and the newest that layout.def knows. */
+	OLDEST = 15,
+	NEWEST = 27,
+	NO_VERSION = 0,
+	ANY_LATER = UINT16_MAX,
 };
 
 enum entry_kind { ENTRY_STRUCT, ENTRY_FIELD, ENTRY_CONSTANT, ENTRY_GLOBAL };
-enum entry_need { OPTIONAL, NEEDED };
+
+/* Who has an entry: versions first to last, less or more those built with an experiment. */
+struct entry_need {
+	uint16_t first, last;
+	const char *unless, *with;
+};
+
+/* The needs of layout.def. */
+/* clang-format off */
+#define NEEDED                   { NO_VERSION, ANY_LATER, NULL, NULL }
+#define FROM(n)                  { n, ANY_LATER, NULL, NULL }
+#define UNTIL(n)                 { NO_VERSION, n, NULL, NULL }
+#define BETWEEN(n, m)            { n, m, NULL, NULL }
+#define FROM_UNLESS(n, name)     { n, ANY_LATER, name, NULL }
+#define UNTIL_OR_WITH(n, name)   { NO_VERSION, n, NULL, name }
+#define GREEN_TEA                { 26, ANY_LATER, "nogreenteagc", "greenteagc" }
+#define OPTIONAL                 { ANY_LATER, NO_VERSION, NULL, NULL }
+/* clang-format on */
 
 struct entry {
 	enum entry_kind kind;
-	enum entry_need need;
+	struct entry_need need;
 	const char *id;
 	const char *types;   /* of a field: its struct's names */
 	const char *names;   /* alternatives, separated by '|' */
@@ -136,6 +160,28 @@ static bool find_global(struct layout_source *source, const struct entry *entry,
 	return source->find_global(source, name, &place->addr, &place->size, ret_err);
 }
 
+/*
+ * Where a later runtime wraps a number in a struct ("elem.vu|elem"), what is found by the outer
+ * name must still be the number, not the struct around one that is missing.
+ */
+static struct error *check_alternative(const struct layout *layout, const struct entry *entry,
+				       const char *name)
+{
+	const struct layout_field *field = const_place_of(layout, entry->place);
+	const char *names = entry->names;
+	char inner[NAME_MAX_SIZE];
+	size_t length = strlen(name);
+
+	if (entry->kind != ENTRY_FIELD || field->size <= WORD_SIZE)
+		return NULL;
+	while (next_name(&names, inner))
+		if (!strncmp(inner, name, length) && inner[length] == '.')
+			return error_new(ERROR_UNSUPPORTED,
+					 "this Go runtime lacks %s.%s: %s has %" PRIu32 " bytes",
+					 entry->types, inner, name, field->size);
+	return NULL;
+}
+
 /* Looks for the alternatives of an entry, newest first. */
 static bool find_entry(struct layout_source *source, const struct entry *entry,
 		       struct layout *layout, struct error **ret_err)
@@ -151,8 +197,10 @@ static bool find_entry(struct layout_source *source, const struct entry *entry,
 	char name[NAME_MAX_SIZE];
 
 	while (next_name(&names, name)) {
-		if (find[entry->kind](source, entry, name, layout, ret_err))
+		if (find[entry->kind](source, entry, name, layout, ret_err)) {
+			*ret_err = check_alternative(layout, entry, name);
 			return true;
+		}
 		if (*ret_err)
 			break;
 	}
@@ -189,41 +237,73 @@ static bool entry_is_known(const struct layout *layout, const struct entry *entr
 	return false;
 }
 
-/* ERROR_UNSUPPORTED naming every NEEDED entry that is not there. */
-static struct error *check_complete(const struct layout *layout)
+/* Whether a runtime of go1.minor has the entry; the experiments stand in its version. */
+static bool is_due(const struct entry_need *need, unsigned minor, const char *version)
 {
-	char missing[MISSING_TEXT_MAX] = "";
+	if (need->with && go_version_has_experiment(version, need->with))
+		return true;
+	if (need->unless && go_version_has_experiment(version, need->unless))
+		return false;
+	return minor >= need->first && minor <= need->last;
+}
+
+/* The names of what go1.minor has and the layout has not; cut off with "..." where they are many.
+ */
+static void list_missing(const struct layout *layout, unsigned minor,
+			 char missing[MISSING_TEXT_MAX])
+{
 	size_t length = 0;
 
+	missing[0] = '\0';
 	for (size_t i = 0; i < ENTRY_COUNT; i++) {
 		const struct entry *entry = &entries[i];
 		int added;
 
-		if (entry->need == OPTIONAL || entry_is_known(layout, entry))
+		if (!is_due(&entry->need, minor, layout->version) || entry_is_known(layout, entry))
 			continue;
-		added = snprintf(missing + length, sizeof(missing) - length, "%s%s%s%s",
+		added = snprintf(missing + length, MISSING_TEXT_MAX - length, "%s%s%s%s",
 				 length ? ", " : "", entry->types ? entry->types : "",
 				 entry->types ? "." : "", entry->names);
-		if (added < 0 || (size_t)added >= sizeof(missing) - length) {
-			strcpy(missing + sizeof(missing) - sizeof("..."), "...");
-			break;
+		if (added < 0 || (size_t)added >= MISSING_TEXT_MAX - length) {
+			strcpy(missing + MISSING_TEXT_MAX - sizeof("..."), "...");
+			return;
 		}
 		length += (size_t)added;
 	}
-	if (!*missing)
-		return NULL;
-	return error_new(ERROR_UNSUPPORTED, "this Go runtime lacks %s", missing);
 }
 
-struct error *layout_read(struct layout_source *source, struct layout **ret)
+/* ERROR_UNSUPPORTED naming every entry that is due and not there. */
+static struct error *check_complete(const struct layout *layout)
+{
+	char missing[MISSING_TEXT_MAX];
+	unsigned minor = go_version_minor(layout->version);
+
+	list_missing(layout, minor ? minor : NEWEST, missing);
+	/* Not known: any version that has just this will do. */
+	for (unsigned other = NEWEST - 1; !minor && *missing && other >= OLDEST; other--) {
+		char of_other[MISSING_TEXT_MAX];
+
+		list_missing(layout, other, of_other);
+		if (!*of_other)
+			return NULL;
+	}
+	if (!*missing)
+		return NULL;
+	return error_new(ERROR_UNSUPPORTED, "this Go runtime%s%s%s lacks %s",
+			 *layout->version ? " (" : "", layout->version, *layout->version ? ")" : "",
+			 missing);
+}
+
+struct error *layout_read(struct layout_source *source, const char *version, struct layout **ret)
 {
 	struct layout *layout scoped(layout_freep) = calloc(1, sizeof(*layout));
 	struct error *err = NULL;
 
 	if (!layout)
 		return &error_nomem;
+	snprintf(layout->version, sizeof(layout->version), "%s", version);
 	for (size_t i = 0; i < ENTRY_COUNT && !err; i++) {
-		if (find_entry(source, &entries[i], layout, &err))
+		if (find_entry(source, &entries[i], layout, &err) && !err)
 			err = check_entry(layout, &entries[i]);
 		if (err)
 			return error_context(err, "%s", entries[i].id);
@@ -301,8 +381,10 @@ static bool entry_set(struct layout *layout, const struct entry *entry, const ui
 struct error *layout_store(const struct layout *layout, struct bytes *out)
 {
 	uint8_t *p;
-	struct error *err = bytes_extend(out, 4, &p);
+	struct error *err = bytes_append(out, layout->version, strlen(layout->version) + 1);
 
+	if (!err)
+		err = bytes_extend(out, 4, &p);
 	if (err)
 		return err;
 	store_u32le(p, ENTRY_COUNT);
@@ -347,14 +429,18 @@ static struct error *load_entry(struct cursor *in, const struct entry *entry, st
 struct error *layout_load(struct cursor *in, struct layout **ret)
 {
 	struct layout *layout scoped(layout_freep) = calloc(1, sizeof(*layout));
+	const char *version;
 	uint32_t count;
 	struct error *err;
 
 	if (!layout)
 		return &error_nomem;
-	err = cursor_u32le(in, &count);
+	err = cursor_string(in, &version);
+	if (!err)
+		err = cursor_u32le(in, &count);
 	if (err)
 		return err;
+	snprintf(layout->version, sizeof(layout->version), "%s", version);
 	if (count != ENTRY_COUNT)
 		return error_new(ERROR_FORMAT, "%" PRIu32 " layout entries instead of %d", count,
 				 ENTRY_COUNT);

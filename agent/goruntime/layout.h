@@ -36,7 +36,11 @@ struct layout_global {
 	uint64_t size; /* 0: not in this runtime */
 };
 
+enum { LAYOUT_VERSION_SIZE = 256 };
+
 struct layout {
+	/* Go's version, by which the layout was found complete; "": not known. */
+	char version[LAYOUT_VERSION_SIZE];
 #define STRUCT(id, names, need)      struct layout_struct id;
 #define FIELD(type, id, paths, need) struct layout_field type##_##id;
 #define CONSTANT(id, names, need)    struct layout_constant const_##id;
@@ -51,8 +55,12 @@ struct layout {
 /* Whether this runtime has the field or struct at all. */
 #define layout_has(layout, member) ((layout)->member.size != 0)
 
-/* ERROR_UNSUPPORTED naming every NEEDED entry that the source lacks. The caller frees *ret. */
-must_check struct error *layout_read(struct layout_source *source, struct layout **ret);
+/*
+ * ERROR_UNSUPPORTED naming every entry that a runtime of this version has (as layout.def says) and
+ * the source lacks. Without a version it must be complete for some version. The caller frees *ret.
+ */
+must_check struct error *layout_read(struct layout_source *source, const char *version,
+				     struct layout **ret);
 void layout_free(struct layout *layout);
 DEFINE_FREEP(layout, layout_free)
 

@@ -73,7 +73,7 @@ static struct error *read_layout(struct facts *facts)
 	struct error *err = dwarf_types_open(facts->elf, &types);
 
 	if (!err)
-		err = layout_read(dwarf_types_source(types), &facts->layout);
+		err = layout_read(dwarf_types_source(types), facts->info->version, &facts->layout);
 	return err ? err : through_index(facts);
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "agent/binary/build_info.h"
 #include "agent/binary/dwarf_types.h"
 #include "agent/binary/elf_file.h"
 #include "agent/goruntime/layout.h"
@@ -110,11 +111,14 @@ static struct error *read_load_bias(pid_t pid, const struct elf_file *elf, uint6
 static struct error *read_layout(const struct elf_file *elf, struct layout **ret)
 {
 	struct dwarf_types *types scoped(dwarf_types_freep) = NULL;
+	struct build_info *info scoped(build_info_freep) = NULL;
 	struct error *err = dwarf_types_open(elf, &types);
 
+	if (!err)
+		err = build_info_read(elf, &info);
 	if (err)
 		return err;
-	return layout_read(dwarf_types_source(types), ret);
+	return layout_read(dwarf_types_source(types), info->version, ret);
 }
 
 struct error *live_target_init(pid_t pid, struct live_target *ret)

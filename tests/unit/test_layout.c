@@ -6,6 +6,8 @@
 #include "proto/base/cursor.h"
 #include "tests/support/assertions.h"
 
+#define NEWEST "go1.27.4"
+
 enum { STRUCT_SIZE = 1 << 20, LAYOUT_SIZE_MAX = 1 << 20 };
 
 /* A source that has everything but what it is told to lack. */
@@ -13,6 +15,7 @@ struct source {
 	struct layout_source base;
 	const char *lacks; /* a name, or a struct's "type.path" */
 	const char *lacks_also;
+	const char *wide;   /* a field of 16 bytes */
 	const char *breaks; /* a name that cannot be read */
 	uint32_t field_offset;
 };
@@ -53,7 +56,7 @@ static bool find_field(struct layout_source *base, const char *type, const char 
 	if (is_missing(source, name))
 		return false;
 	*ret_offset = source->field_offset + (uint32_t)strlen(name);
-	*ret_size = 8;
+	*ret_size = source->wide && !strcmp(source->wide, name) ? 16 : 8;
 	return true;
 }
 
@@ -88,7 +91,7 @@ static struct layout *read_layout(void)
 	struct source source = make_source();
 	struct layout *layout = NULL;
 
-	assert_success(layout_read(&source.base, &layout));
+	assert_success(layout_read(&source.base, NEWEST, &layout));
 	return layout;
 }
 
@@ -115,25 +118,119 @@ static void the_first_alternative_that_exists_counts(void **state)
 
 	(void)state;
 	source.lacks = "runtime.mspan.state.s.value";
-	assert_success(layout_read(&source.base, &layout));
+	assert_success(layout_read(&source.base, NEWEST, &layout));
 	assert_int_equal(layout->mspan_state.offset, strlen("runtime.mspan.state.s"));
 	layout_free(layout);
 	source.lacks = "internal/abi.Type";
-	assert_success(layout_read(&source.base, &layout));
+	assert_success(layout_read(&source.base, NEWEST, &layout));
 	assert_int_equal(layout->type_size.offset, strlen("runtime._type.Size_"));
 	layout_free(layout);
 }
 
-static void optional_entries_may_be_missing(void **state)
+/* What comes of a runtime of that version which lacks one entry. */
+static void assert_refused(const char *version, const char *lacks, const char *message)
+{
+	struct source source = make_source();
+	struct layout *layout = NULL;
+	struct error *err;
+
+	source.lacks = lacks;
+	err = layout_read(&source.base, version, &layout);
+	assert_non_null(err);
+	assert_int_equal(error_code(err), ERROR_UNSUPPORTED);
+	assert_string_equal(error_message(err), message);
+	assert_null(layout);
+	error_free(err);
+}
+
+static void assert_accepted(const char *version, const char *lacks)
 {
 	struct source source = make_source();
 	struct layout *layout = NULL;
 
-	(void)state;
-	source.lacks = "runtime.mspan.largeType";
-	assert_success(layout_read(&source.base, &layout));
-	assert_false(layout_has(layout, mspan_large_type));
+	source.lacks = lacks;
+	assert_success(layout_read(&source.base, version, &layout));
+	assert_string_equal(layout->version, version);
 	layout_free(layout);
+}
+
+static void what_a_version_does_not_have_may_be_missing(void **state)
+{
+	static const char large[] = "runtime.mspan.largeType", labels[] = "runtime/pprof.labelMap";
+
+	(void)state;
+	assert_accepted("go1.21.13", large);
+	assert_refused("go1.22.12", large,
+		       "this Go runtime (go1.22.12) lacks runtime.mspan.largeType");
+	assert_refused("devel go1.29-0123abc Tue Mar 3", large,
+		       "this Go runtime (devel go1.29-0123abc Tue Mar 3) lacks "
+		       "runtime.mspan.largeType");
+	assert_refused("go1.15.15", "runtime.gcpercent",
+		       "this Go runtime (go1.15.15) lacks runtime.gcpercent");
+	assert_accepted("go1.19.8", "runtime.gcpercent");
+	assert_refused("go1.24.4", "runtime.heapStatsDelta.inPtrScalarBits",
+		       "this Go runtime (go1.24.4) lacks runtime.heapStatsDelta.inPtrScalarBits");
+	assert_accepted("go1.25.12", "runtime.heapStatsDelta.inPtrScalarBits");
+	/* of the program, not of its version */
+	assert_accepted(NEWEST, labels);
+}
+
+static void what_a_runtime_has_depends_on_its_experiments(void **state)
+{
+	static const char marks[] = "runtime.spanInlineMarkBits.marks",
+			  bitmap[] = "runtime.heapArena.bitmap", ring[] = "runtime.spanSPMC.ring";
+	struct source source = make_source();
+	struct layout *layout = NULL;
+
+	(void)state;
+	assert_refused("go1.26.11", marks,
+		       "this Go runtime (go1.26.11) lacks runtime.spanInlineMarkBits.marks");
+	assert_accepted("go1.26.11-X:nogreenteagc", marks);
+	assert_accepted("go1.26.11-X:arenas,nogreenteagc", ring);
+	assert_accepted("go1.25.12", marks);
+	assert_refused("go1.25.12 X:greenteagc,arenas", marks,
+		       "this Go runtime (go1.25.12 X:greenteagc,arenas) lacks "
+		       "runtime.spanInlineMarkBits.marks");
+	assert_refused("go1.26.11", ring,
+		       "this Go runtime (go1.26.11) lacks runtime.spanSPMC.ring");
+	source.lacks = bitmap;
+	source.lacks_also = "runtime.heapArena.heapArenaPtrScalar.bitmap";
+	assert_success(layout_read(&source.base, "go1.22.12", &layout));
+	layout_free(layout);
+	layout = NULL;
+	assert_error(layout_read(&source.base, "go1.22.12 X:noallocheaders", &layout),
+		     ERROR_UNSUPPORTED);
+	assert_null(layout);
+}
+
+/* A program without build info must have all that some version has. */
+static void without_a_version_any_will_do(void **state)
+{
+	(void)state;
+	assert_accepted("", "runtime.mspan.largeType"); /* as to go1.21 */
+	assert_accepted("", "runtime.gcpercent");
+	assert_refused("", "runtime.mheap_", "this Go runtime lacks runtime.mheap_");
+}
+
+/* sudog.elem was a pointer and is now a pair of which the second word counts. */
+static void the_struct_around_a_missing_field_is_not_taken_for_it(void **state)
+{
+	struct source source = make_source();
+	struct layout *layout = NULL;
+	struct error *err;
+
+	(void)state;
+	source.lacks = "runtime.sudog.elem.vu";
+	assert_success(layout_read(&source.base, NEWEST, &layout));
+	layout_free(layout);
+	layout = NULL;
+	source.wide = "runtime.sudog.elem";
+	err = layout_read(&source.base, NEWEST, &layout);
+	assert_non_null(err);
+	assert_int_equal(error_code(err), ERROR_UNSUPPORTED);
+	assert_non_null(strstr(error_message(err), "lacks runtime.sudog.elem.vu"));
+	assert_null(layout);
+	error_free(err);
 }
 
 static void all_needed_entries_that_are_missing_are_named(void **state)
@@ -145,7 +242,7 @@ static void all_needed_entries_that_are_missing_are_named(void **state)
 	(void)state;
 	source.lacks = "runtime.mheap_";
 	source.lacks_also = "runtime.g.goid";
-	err = layout_read(&source.base, &layout);
+	err = layout_read(&source.base, NEWEST, &layout);
 	assert_non_null(err);
 	assert_int_equal(error_code(err), ERROR_UNSUPPORTED);
 	assert_non_null(strstr(error_message(err), "runtime.mheap_"));
@@ -162,7 +259,7 @@ static void what_cannot_be_read_ends_it(void **state)
 
 	(void)state;
 	source.breaks = "runtime.mspan";
-	assert_error(layout_read(&source.base, &layout), ERROR_FORMAT);
+	assert_error(layout_read(&source.base, NEWEST, &layout), ERROR_FORMAT);
 	assert_null(layout);
 }
 
@@ -173,9 +270,9 @@ static void fields_outside_of_their_struct_are_refused(void **state)
 
 	(void)state;
 	source.field_offset = STRUCT_SIZE - 8;
-	assert_error(layout_read(&source.base, &layout), ERROR_FORMAT);
+	assert_error(layout_read(&source.base, NEWEST, &layout), ERROR_FORMAT);
 	source.field_offset = UINT32_MAX - 64;
-	assert_error(layout_read(&source.base, &layout), ERROR_FORMAT);
+	assert_error(layout_read(&source.base, NEWEST, &layout), ERROR_FORMAT);
 	assert_null(layout);
 }
 
@@ -200,7 +297,7 @@ static void what_is_stored_is_loaded(void **state)
 	struct bytes out;
 
 	(void)state;
-	layout->mspan_large_type = (struct layout_field){ 0 };
+	layout->string_map_count = (struct layout_field){ 0 };
 	store(layout, &out);
 	assert_success(load(out.data, out.size, &loaded));
 	assert_memory_equal(loaded, layout, sizeof(*layout));
@@ -236,9 +333,10 @@ static void another_list_of_entries_is_refused(void **state)
 
 	(void)state;
 	store(layout, &out);
-	store_u32le(out.data, load_u32le(out.data) + 1);
+	place = out.data + sizeof(NEWEST); /* the number of entries */
+	store_u32le(place, load_u32le(place) + 1);
 	assert_error(load(out.data, out.size, &loaded), ERROR_FORMAT);
-	store_u32le(out.data, load_u32le(out.data) - 1);
+	store_u32le(place, load_u32le(place) - 1);
 	place = memmem(out.data, out.size, id, strlen(id));
 	assert_non_null(place);
 	place[0] = 'n'; /* an entry by another id */
@@ -325,7 +423,10 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(entries_are_looked_up_by_name),
 		cmocka_unit_test(the_first_alternative_that_exists_counts),
-		cmocka_unit_test(optional_entries_may_be_missing),
+		cmocka_unit_test(what_a_version_does_not_have_may_be_missing),
+		cmocka_unit_test(what_a_runtime_has_depends_on_its_experiments),
+		cmocka_unit_test(without_a_version_any_will_do),
+		cmocka_unit_test(the_struct_around_a_missing_field_is_not_taken_for_it),
 		cmocka_unit_test(all_needed_entries_that_are_missing_are_named),
 		cmocka_unit_test(what_cannot_be_read_ends_it),
 		cmocka_unit_test(fields_outside_of_their_struct_are_refused),
