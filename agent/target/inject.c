@@ -348,6 +348,12 @@ struct error *injector_find_stack(const struct injector *injector, const struct 
 
 /* ---- the calls ---- */
 
+static struct inject_call wait_call(pid_t namespace_child)
+{
+	return (struct inject_call){ SYS_wait4,
+				     { (uint64_t)namespace_child, 0, WNOHANG | __WALL } };
+}
+
 /*
  * Filters and namespaces belong to threads, and a thread may have come by them since the process
  * was judged: what counts is how the stopped thread is now.
@@ -379,6 +385,7 @@ static struct error *run(struct injector *injector, struct tracee *tracee,
 	struct injection_request request = {
 		.call = call,
 		.clone = clone,
+		.later = wait_call(1), /* whatever its pid will be */
 		.vouched = injector->process->filters_vouched,
 	};
 	struct error *err = check_thread(injector, tracee, clone, &request.filtered);
@@ -425,8 +432,5 @@ struct error *injector_wait(struct injector *injector, struct tracee *tracee,
 			    const struct inject_stack *stack, pid_t namespace_child,
 			    struct inject_result *ret)
 {
-	const struct inject_call call = { SYS_wait4,
-					  { (uint64_t)namespace_child, 0, WNOHANG | __WALL } };
-
-	return run(injector, tracee, stack, call, false, ret);
+	return run(injector, tracee, stack, wait_call(namespace_child), false, ret);
 }

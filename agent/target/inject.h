@@ -90,7 +90,8 @@ struct inject_result {
  * The stopped thread makes a child that shares its descriptors and signals nothing. The thread is
  * left stopped with all that it had. *ret is valid after an error too: a child that it names must
  * be killed. ERROR_FORK_UNSAFE, nothing done, where the thread has a seccomp filter that might
- * forbid it, or its child would be the first of a pid namespace.
+ * forbid it, or that would end it should we die, or its child would be the first of a pid
+ * namespace.
  */
 must_check struct error *injector_clone(struct injector *injector, struct tracee *tracee,
 					const struct inject_stack *stack,

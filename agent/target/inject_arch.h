@@ -5,6 +5,7 @@
 #ifndef AGENT_TARGET_INJECT_ARCH_H
 #define AGENT_TARGET_INJECT_ARCH_H
 
+#include <linux/seccomp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -59,6 +60,10 @@ must_check struct error *inject_arch_image(const struct inject_site *site,
 /* The registers with which the call runs at `syscall; ret`. */
 void inject_arch_call(const struct user_regs_struct *saved, taddr syscall, taddr sp,
 		      const struct inject_call *call, struct user_regs_struct *ret);
+
+/* The call as a seccomp filter sees it. */
+void inject_arch_filter_data(const struct user_regs_struct *registers, struct seccomp_data *ret);
+
 int64_t inject_arch_result(const struct user_regs_struct *registers);
 
 /* Whether the result says that the kernel is about to run the call again. */

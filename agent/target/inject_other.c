@@ -32,6 +32,12 @@ void inject_arch_call(const struct user_regs_struct *saved, taddr syscall, taddr
 	*ret = *saved;
 }
 
+void inject_arch_filter_data(const struct user_regs_struct *registers, struct seccomp_data *ret)
+{
+	(void)registers;
+	*ret = (struct seccomp_data){ 0 };
+}
+
 int64_t inject_arch_result(const struct user_regs_struct *registers)
 {
 	(void)registers;

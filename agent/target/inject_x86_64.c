@@ -4,6 +4,7 @@
 #include <cpuid.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/audit.h>
 #include <string.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -249,6 +250,17 @@ void inject_arch_call(const struct user_regs_struct *saved, taddr syscall, taddr
 	ret->rdx = call->args[2];
 	ret->r10 = call->args[3];
 	ret->r8 = ret->r9 = 0;
+}
+
+void inject_arch_filter_data(const struct user_regs_struct *registers, struct seccomp_data *ret)
+{
+	*ret = (struct seccomp_data){
+		.nr = (int)registers->rax,
+		.arch = AUDIT_ARCH_X86_64,
+		.instruction_pointer = registers->rip + SYSCALL_SIZE,
+		.args = { registers->rdi, registers->rsi, registers->rdx, registers->r10,
+			  registers->r8, registers->r9 },
+	};
 }
 
 int64_t inject_arch_result(const struct user_regs_struct *registers)

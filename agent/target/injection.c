@@ -6,10 +6,12 @@
 #include <sys/uio.h>
 
 #include "agent/target/registers.h"
+#include "agent/target/seccomp_filter.h"
 #include "agent/target/tracee.h"
 
 enum {
-	STEP_LIMIT = 256, /* stops within one call */
+	STEP_LIMIT = 256,     /* stops within one call */
+	FILTERS_LIMIT = 8192, /* the kernel's, at 32,768 instructions in all */
 	OPTIONS = PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD,
 };
 
@@ -71,6 +73,53 @@ static struct error *save(struct injection *injection, const struct inject_code 
 	if (err)
 		return err;
 	return lay_image(injection->tracee->tid, &room->image);
+}
+
+/* *ret: all of the thread's filters let it go on, whatever becomes of the call. */
+static struct error *judge_filters(const struct tracee *tracee, const struct seccomp_data *data,
+				   struct injection_room *room, bool *ret)
+{
+	uint32_t strictest = SECCOMP_RET_ALLOW, returned = SECCOMP_RET_KILL_PROCESS;
+
+	for (unsigned i = 0; i < FILTERS_LIMIT; i++) {
+		size_t count;
+		struct error *err = tracee_filter(tracee, i, room->filter, &count);
+
+		if (err)
+			return err;
+		if (!count) {
+			*ret = seccomp_filter_harmless(strictest);
+			return NULL;
+		}
+		if (!seccomp_filter_run(room->filter, count, data, &returned))
+			return error_new(ERROR_FORMAT, "seccomp filter of thread %d", tracee->tid);
+		strictest = seccomp_filter_stricter(strictest, returned);
+	}
+	return error_new(ERROR_LIMIT, "thread %d has too many seccomp filters", tracee->tid);
+}
+
+/* What cannot be looked at is left to who vouches for it. */
+static struct error *check_filters(const struct tracee *tracee,
+				   const struct user_regs_struct *registers,
+				   struct injection_room *room)
+{
+	struct seccomp_data data;
+	bool harmless;
+	struct error *err;
+
+	inject_arch_filter_data(registers, &data);
+	err = judge_filters(tracee, &data, room, &harmless);
+	if (err) {
+		error_free(err);
+		return NULL;
+	}
+	if (harmless)
+		return NULL;
+	return error_new(
+	    ERROR_FORK_UNSAFE,
+	    "a seccomp filter of thread %d ends whoever makes system call %d, which it "
+	    "would do should the keeper die",
+	    tracee->tid, data.nr);
 }
 
 static struct error *set_options(struct injection *injection,
@@ -254,6 +303,13 @@ static struct error *run_call(struct tracee *tracee, struct inject_result *resul
 	return err;
 }
 
+static void make_registers(const struct injection *injection, const struct inject_code *code,
+			   const struct injection_room *room, const struct inject_call *call,
+			   struct user_regs_struct *ret)
+{
+	inject_arch_call(&injection->saved, code->syscall, room->image.addr, call, ret);
+}
+
 struct error *injection_run(struct tracee *tracee, const struct inject_code *code,
 			    const struct inject_stack *stack, struct injection_request request,
 			    struct injection_room *room, struct inject_result *ret)
@@ -268,8 +324,14 @@ struct error *injection_run(struct tracee *tracee, const struct inject_code *cod
 		return err;
 	if (request.clone)
 		request.call.args[1] = room->image.child_sp;
-	inject_arch_call(&injection.saved, code->syscall, room->image.addr, &request.call,
-			 &registers);
+	make_registers(&injection, code, room, &request.later, &registers);
+	if (request.filtered && request.clone)
+		err = check_filters(tracee, &registers, room);
+	make_registers(&injection, code, room, &request.call, &registers);
+	if (request.filtered && !err)
+		err = check_filters(tracee, &registers, room);
+	if (err)
+		return err;
 	err = change(&injection, &registers, &request);
 	if (!err)
 		err = run_call(tracee, ret);

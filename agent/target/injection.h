@@ -11,12 +11,12 @@
 #ifndef AGENT_TARGET_INJECTION_H
 #define AGENT_TARGET_INJECTION_H
 
+#include <linux/filter.h>
 #include <stdbool.h>
 
 #include "agent/target/inject.h"
 #include "agent/target/inject_arch.h"
-
-struct tracee;
+#include "agent/target/tracee.h"
 
 /* Functions of the target. */
 struct inject_code {
@@ -29,18 +29,21 @@ struct inject_code {
 struct injection_room {
 	struct inject_image image;
 	uint8_t extended_state[INJECT_IMAGE_SIZE];
+	struct sock_filter filter[TRACEE_FILTER_SIZE];
 };
 
 struct injection_request {
 	struct inject_call call;
-	bool clone;    /* the second argument becomes the child's stack */
-	bool filtered; /* lift the thread's seccomp filter for the call */
-	bool vouched;  /* where it cannot be lifted it lets the call pass, as somebody says */
+	bool clone;               /* the second argument becomes the child's stack */
+	struct inject_call later; /* what a thread of its filters will have to run after a clone */
+	bool filtered;            /* lift the thread's seccomp filter for the call */
+	bool vouched; /* where it cannot be lifted it lets the call pass, as somebody says */
 };
 
 /*
  * Runs the call. *ret is valid after an error too. ERROR_FORK_UNSAFE, nothing done, for a filter
- * that cannot be lifted and that nobody vouches for.
+ * that cannot be lifted and that nobody vouches for; and for one that ends who makes the call:
+ * should we die before it is made, it is not lifted any more.
  */
 must_check struct error *injection_run(struct tracee *tracee, const struct inject_code *code,
 				       const struct inject_stack *stack,

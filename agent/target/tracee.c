@@ -73,6 +73,17 @@ bool tracee_can_suspend_filters(void)
 	return can;
 }
 
+struct error *tracee_filter(const struct tracee *tracee, unsigned index, struct sock_filter *room,
+			    size_t *ret_count)
+{
+	long count = ptrace(PTRACE_SECCOMP_GET_FILTER, tracee->tid, (long)index, room);
+
+	if (count < 0 && errno != ENOENT)
+		return error_system(errno, "seccomp filter of thread %d", tracee->tid);
+	*ret_count = count < 0 ? 0 : (size_t)count;
+	return NULL;
+}
+
 struct error *tracee_interrupt(struct tracee *tracee)
 {
 	if (ptrace(PTRACE_INTERRUPT, tracee->tid, 0, 0))

@@ -16,6 +16,8 @@
 
 #include "proto/base/error.h"
 
+struct sock_filter;
+
 enum tracee_stop {
 	TRACEE_RUNNING,
 	TRACEE_INTERRUPTED,   /* by us; the plain stop */
@@ -45,6 +47,17 @@ must_check struct error *tracee_set_options(const struct tracee *tracee, unsigne
  * CAP_SYS_ADMIN in the initial user namespace, a tracer under no filter, and a kernel that has it.
  */
 bool tracee_can_suspend_filters(void);
+
+/* Instructions that a seccomp filter has at most. */
+enum { TRACEE_FILTER_SIZE = 4096 };
+
+/*
+ * The instructions of one of the stopped thread's seccomp filters, which are counted from 0. room
+ * holds TRACEE_FILTER_SIZE; *ret_count is 0 if there are no more. Any error: we have no right to
+ * see it.
+ */
+must_check struct error *tracee_filter(const struct tracee *tracee, unsigned index,
+				       struct sock_filter *room, size_t *ret_count);
 
 /* Asks a running thread to stop. */
 must_check struct error *tracee_interrupt(struct tracee *tracee);

@@ -407,10 +407,34 @@ def behind(what):
     return [program("tests/support/stop_target"), what]
 
 
-@suite.test("filters: with CAP_SYS_ADMIN they are suspended, whatever they do")
+def expect_refusal(running, pid, *words):
+    """That no snapshot can be taken is only seen under the stop, and the overview cannot know."""
+    with unharmed(pid):
+        answer = running.scan(pid)
+        check_full(answer)
+        check_equal(answer["scan"]["mode"], "stop", "the scan's mode")
+        why, = reasons(answer)
+        for word in words:
+            check(word in why, f"{why!r} does not speak of {word!r}")
+        refused = ask(running, pid, mode="fork")
+        check_equal((refused.status, refused.error_code()), (409, "fork_unsafe"),
+                    f"{refused.body!r}")
+        check_census(running.scan(pid, depth="census"))
+
+
+@suite.test("filters: one that would kill the target, should the keeper die, is not suspended")
+def _():
+    with target(launcher=behind("killed")) as filtered:
+        with daemon() as running:
+            expect_refusal(running, filtered.pid, "ends whoever makes system call")
+        with daemon('clone_allowed_cgroups = {"*"}') as running:
+            expect_refusal(running, filtered.pid, "ends whoever makes system call")
+
+
+@suite.test("filters: with CAP_SYS_ADMIN they are suspended")
 def _():
     with daemon() as running:
-        for what in ("filtered", "killed", "allowed"):
+        for what in ("filtered", "allowed"):
             with target(launcher=behind(what)) as filtered:
                 check_equal(procfs.status(filtered.pid)["Seccomp"], "2", "seccomp mode")
                 expect_fork(running, filtered.pid)
@@ -480,16 +504,7 @@ def _():
 def _():
     with target(launcher=behind("filtered")) as filtered:
         with daemon('clone_allowed_cgroups = {"*"}', agent=WITHOUT_SYS_ADMIN) as running:
-            with unharmed(filtered.pid):
-                answer = running.scan(filtered.pid)
-                check_full(answer)
-                check_equal(answer["scan"]["mode"], "stop", "the scan's mode")
-                why, = reasons(answer)
-                check("the target's clone" in why, why)
-                refused = ask(running, filtered.pid, mode="fork")
-                check_equal((refused.status, refused.error_code()), (409, "fork_unsafe"),
-                            f"{refused.body!r}")
-                check_census(running.scan(filtered.pid, depth="census"))
+            expect_refusal(running, filtered.pid, "the target's clone")
 
 
 # ---- too large ----

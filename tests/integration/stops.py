@@ -113,6 +113,25 @@ def _():
         check_equal(leftovers(target.pid), [], "children of our making")
 
 
+@suite.test("our death at any phase of a snapshot behind a filter does no harm")
+def _():
+    with busy("1.26", launcher=[program("tests/support/stop_target"), "filtered"]) as target:
+        for call, phases in ((0, range(10)), (1, (1, 2, 3, 4, 5, 7, 8))):
+            for phase in phases:
+                tool("die", target.pid, target.plan, call, phase, status=77)
+                check_left_alone(target)
+                check_collected(target)
+
+
+@suite.test("behind a filter that would kill the program should we die no snapshot is taken")
+def _():
+    with busy("1.26", launcher=[program("tests/support/stop_target"), "killed"]) as target:
+        answer = tool("take", target.pid, target.plan, 1, status=FAILED)
+        check_equal(answer["error"], "fork unsafe", "error")
+        check_left_alone(target)
+        check_equal(leftovers(target.pid), [], "children of our making")
+
+
 @suite.test("a leader that has ended hides nothing")
 def _():
     with StopTarget("orphans") as target:
