@@ -11,7 +11,7 @@
 enum {
 	MIN_RUNWAY = 64 << 10,       /* runtime/mgcpacer.go, heapGoalInternal */
 	MIN_GOAL_HEADROOM = 1 << 20, /* memoryLimitMinHeapGoalHeadroom */
-	GOROUTINES_MAX = 1 << 26,
+	GOROUTINES_MAX = 1 << 24,
 };
 
 /* Reads fields of the runtime's globals, keeping the first error. */
@@ -249,28 +249,22 @@ struct error *runtime_goroutine_count(struct memory *memory, const struct layout
 				      uint64_t *ret)
 {
 	struct gather_item *items scoped(freep) = NULL;
-	uint8_t *pointers scoped(freep) = NULL;
+	uint64_t *pointers scoped(freep) = NULL;
 	uint64_t array, count, alive = 0;
 	struct error *err = memory_u64(memory, layout->global_allgs.addr, &array);
 
 	if (!err)
 		err = memory_u64(memory, layout->global_allgs.addr + 8, &count);
+	if (!err)
+		err = memory_read_words(memory, array, count, GOROUTINES_MAX, &pointers);
 	if (err)
 		return error_context(err, "allgs");
-	if (count > GOROUTINES_MAX)
-		return error_new(ERROR_LIMIT, "allgs: more than %d goroutines", GOROUTINES_MAX);
-	pointers = malloc(count * 8 + 1);
 	items = calloc(count + 1, sizeof(*items));
-	if (!pointers || !items)
+	if (!items)
 		return &error_nomem;
-	if (count)
-		err = memory_read_bulk(memory, array, pointers, count * 8);
-	if (err)
-		return error_context(err, "allgs");
 	for (uint64_t i = 0; i < count; i++)
-		items[i] = (struct gather_item){
-			.addr = load_u64le(pointers + 8 * i) + layout->g_status.offset, .size = 4
-		};
+		items[i] = (struct gather_item){ .addr = pointers[i] + layout->g_status.offset,
+						 .size = 4 };
 	err = gather_read(memory, items, count, count_status, &alive);
 	if (!err)
 		*ret = alive;

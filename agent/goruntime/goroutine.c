@@ -75,55 +75,47 @@ static void complain(struct goroutine_table *table, const char *format, ...)
 	va_end(args);
 }
 
-/* Where the array of gs lies: by allglen and allgptr, which are meant for readers without a lock.
+/*
+ * How many gs there are by both counts. allgs is appended to before allglen is set, under a lock
+ * (runtime/proc.go, allgadd), so that the latter may be one behind; up to it every g is there.
  */
+static uint64_t count_of(struct goroutine_table *table, uint64_t slice_count, uint64_t allglen)
+{
+	if (allglen > slice_count || slice_count - allglen > 1)
+		complain(table, "allglen is %" PRIu64 ", but allgs has %" PRIu64 " elements",
+			 allglen, slice_count);
+	return allglen < slice_count ? allglen : slice_count;
+}
+
+/* Where the array of gs lies: by allgptr, if there is one, which is meant to be read unlocked. */
 static struct error *find_array(struct reader *reader, struct goroutine_table *table, taddr *ret,
 				uint64_t *ret_count)
 {
 	const struct layout *layout = reader->layout;
-	uint64_t slice_count;
+	uint64_t slice_count, allglen;
 	struct error *err = memory_u64(reader->memory, layout->global_allgs.addr, ret);
 
 	if (!err)
 		err = memory_u64(reader->memory, layout->global_allgs.addr + 8, &slice_count);
-	if (err)
-		return err;
-	*ret_count = slice_count;
-	if (!layout_has(layout, global_allglen))
-		return NULL;
-	err = memory_u64(reader->memory, layout->global_allglen.addr, ret_count);
+	if (!err)
+		err = memory_u64(reader->memory, layout->global_allglen.addr, &allglen);
 	if (!err && layout_has(layout, global_allgptr))
 		err = memory_u64(reader->memory, layout->global_allgptr.addr, ret);
 	if (err)
 		return err;
-	if (*ret_count != slice_count)
-		complain(table, "allglen is %" PRIu64 ", but allgs has %" PRIu64 " elements",
-			 *ret_count, slice_count);
-	if (!layout_has(layout, global_allgptr) && *ret_count > slice_count)
-		*ret_count = slice_count;
+	*ret_count = count_of(table, slice_count, allglen);
 	return NULL;
 }
 
 static struct error *read_addresses(struct reader *reader, struct goroutine_table *table)
 {
 	taddr array;
-	uint64_t count;
-	struct error *err = find_array(reader, table, &array, &count);
+	struct error *err = find_array(reader, table, &array, &reader->address_count);
 
-	if (err)
-		return err;
-	if (count > GOROUTINES_MAX)
-		return error_new(ERROR_LIMIT, "%" PRIu64 " goroutines", count);
-	reader->addresses = calloc(count ? count : 1, 8);
-	if (!reader->addresses)
-		return &error_nomem;
-	err = memory_read_bulk(reader->memory, array, reader->addresses, count * 8);
-	if (err)
-		return err;
-	for (uint64_t i = 0; i < count; i++)
-		reader->addresses[i] = load_u64le(&reader->addresses[i]);
-	reader->address_count = count;
-	return NULL;
+	if (!err)
+		err = memory_read_words(reader->memory, array, reader->address_count,
+					GOROUTINES_MAX, &reader->addresses);
+	return err ? error_context(err, "allgs") : NULL;
 }
 
 static uint64_t number(const uint8_t *g, struct layout_field field)

@@ -251,7 +251,7 @@ static struct error *add_machine(struct machine_table *table, const struct machi
 
 static struct error *follow_chain(const struct reader *reader, struct machine_table *table)
 {
-	taddr next;
+	taddr next, anchor = 0;
 	struct error *err = memory_u64(reader->memory, reader->layout->global_allm.addr, &next);
 
 	while (!err && next) {
@@ -260,6 +260,11 @@ static struct error *follow_chain(const struct reader *reader, struct machine_ta
 
 		if (table->count == MACHINES_MAX)
 			return error_new(ERROR_LIMIT, "more than %d Ms in the chain", MACHINES_MAX);
+		/* A cycle meets the M that is remembered at each power of two. */
+		if (m == anchor)
+			return error_new(ERROR_CORRUPT_TARGET, "a chain without end");
+		if ((table->count & (table->count - 1)) == 0)
+			anchor = m;
 		err = read_machine(reader, m, &machine, &next);
 		if (!err)
 			err = match_thread(reader, &machine);

@@ -13,6 +13,7 @@ enum {
 	PERSISTENT_BLOCK_MAX = 64 << 10,   /* runtime/malloc.go, persistentalloc: maxBlock */
 	BUCKET_HASH_SIZE = 179999,         /* runtime/mprof.go, buckHashSize */
 	CHAIN_MAX = 1 << 22,               /* 1 TiB of the smaller chunks */
+	STATES_MAX = 1 << 16,              /* one for each M */
 	OS_PAGE_SIZE = 4096,
 	SLICE_SIZE = 24,
 };
@@ -71,10 +72,29 @@ static struct error *add_slice(struct finder *f, taddr at, uint64_t elem_size)
 	return capacity <= UINT64_MAX / elem_size ? add(f, start, capacity * elem_size) : NULL;
 }
 
+/* On the way along a chain: what tells that it has come round. */
+struct walk {
+	uint32_t steps;
+	taddr anchor;
+};
+
+/* Whether the chain goes on at piece: a cycle meets the piece remembered at each power of two. */
+static bool goes_on(struct walk *walk, taddr piece)
+{
+	if (!piece || piece == walk->anchor || walk->steps == CHAIN_MAX)
+		return false;
+	if ((walk->steps & (walk->steps - 1)) == 0)
+		walk->anchor = piece;
+	walk->steps++;
+	return true;
+}
+
 /* Pieces of one size, each with a pointer to the next at an offset. */
 static struct error *add_chain(struct finder *f, taddr start, uint64_t size, uint64_t next_offset)
 {
-	for (uint32_t i = 0; start && i < CHAIN_MAX; i++) {
+	struct walk walk = { 0 };
+
+	while (goes_on(&walk, start)) {
 		struct error *err = add(f, start, size);
 
 		if (!err)
@@ -168,11 +188,12 @@ static struct error *find_span_rings(struct finder *f)
 {
 	const struct layout *l = f->layout;
 	taddr ring = 0;
+	struct walk walk = { 0 };
 	struct error *err = NULL;
 
-	if (layout_has(l, work_span_rings) && layout_has(l, span_ring_ring))
+	if (layout_has(l, work_span_rings) && layout_has(l, span_ring))
 		err = read_pointer(f, l->global_work.addr + l->work_span_rings.offset, &ring);
-	for (uint32_t i = 0; !err && ring && i < CHAIN_MAX; i++) {
+	while (!err && goes_on(&walk, ring)) {
 		taddr start;
 		uint64_t capacity;
 
@@ -191,6 +212,7 @@ static struct error *find_span_rings(struct finder *f)
 static struct error *find_random_states(struct finder *f)
 {
 	const struct layout *l = f->layout;
+	uint64_t *addrs scoped(freep) = NULL;
 	taddr states, count = 0;
 	struct error *err;
 
@@ -199,13 +221,15 @@ static struct error *find_random_states(struct finder *f)
 	err = read_pointer(f, l->global_vgetrandom_alloc.addr, &states);
 	if (!err)
 		err = read_pointer(f, l->global_vgetrandom_alloc.addr + 8, &count);
-	for (uint64_t i = 0; !err && states && i < count && i < CHAIN_MAX; i++) {
-		taddr state;
-
-		err = read_pointer(f, states + 8 * i, &state);
-		if (!err)
-			err = add(f, state, 1);
+	if (err || !states)
+		return err;
+	err = memory_read_words(f->memory, states, count, STATES_MAX, &addrs);
+	if (err && (error_code(err) == ERROR_FAULT || error_code(err) == ERROR_LIMIT)) {
+		error_free(err);
+		return NULL;
 	}
+	for (uint64_t i = 0; !err && i < count; i++)
+		err = add(f, addrs[i], 1);
 	return err;
 }
 

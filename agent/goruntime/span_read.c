@@ -170,7 +170,7 @@ static struct error *list_mspans(struct memory *memory, const struct layout *lay
 				 struct gather_item **ret, size_t *ret_count)
 {
 	struct gather_item *items scoped(freep) = NULL;
-	uint8_t *addrs scoped(freep) = NULL;
+	taddr *addrs scoped(freep) = NULL;
 	taddr allspans = layout->global_mheap.addr + layout->mheap_allspans.offset;
 	uint64_t data, length;
 	size_t count = 0;
@@ -180,21 +180,15 @@ static struct error *list_mspans(struct memory *memory, const struct layout *lay
 		err = memory_u64(memory, allspans + 8, &length);
 	if (err)
 		return err;
-	if (length > MSPANS_MAX)
-		return error_new(ERROR_LIMIT, "%" PRIu64 " mspan structures", length);
-	addrs = malloc(8 * length + 1);
-	items = malloc(length * sizeof(*items) + 1);
-	if (!addrs || !items)
-		return &error_nomem;
-	err = memory_read_bulk(memory, data, addrs, 8 * length);
+	err = memory_read_words(memory, data, length, MSPANS_MAX, &addrs);
 	if (err)
 		return err;
-	for (uint64_t i = 0; i < length; i++) {
-		taddr addr = load_u64le(addrs + 8 * i);
-
-		if (addr)
-			items[count++] = (struct gather_item){ addr, layout->mspan.size, 0 };
-	}
+	items = malloc(length * sizeof(*items) + 1);
+	if (!items)
+		return &error_nomem;
+	for (uint64_t i = 0; i < length; i++)
+		if (addrs[i])
+			items[count++] = (struct gather_item){ addrs[i], layout->mspan.size, 0 };
 	*ret = take(items);
 	*ret_count = count;
 	return NULL;

@@ -9,6 +9,7 @@
 enum {
 	CACHE_PAGE_SIZE = 4096,
 	CACHE_PAGES = 1024, /* direct mapped by page number */
+	FIRST_WORDS = 64 << 10,
 };
 
 /* Tags are page address + 1, so that 0 is an empty place. */
@@ -128,6 +129,37 @@ struct error *memory_uint(struct memory *memory, taddr addr, size_t width, uint6
 	if (err)
 		return err;
 	*ret = load_uint_le(raw, width);
+	return NULL;
+}
+
+struct error *memory_read_words(struct memory *memory, taddr addr, uint64_t count, uint64_t max,
+				uint64_t **ret)
+{
+	uint64_t *words scoped(freep) = NULL;
+	uint64_t done = 0, part = FIRST_WORDS;
+
+	if (count > max)
+		return error_new(ERROR_LIMIT, "%" PRIu64 " elements, at most %" PRIu64 " are meant",
+				 count, max);
+	do {
+		uint64_t *grown;
+		struct error *err;
+
+		if (part > count - done)
+			part = count - done;
+		grown = reallocarray(words, done + part + 1, sizeof(*words));
+		if (!grown)
+			return &error_nomem;
+		words = grown;
+		err = memory_read_bulk(memory, addr + 8 * done, words + done, 8 * part);
+		if (err)
+			return err;
+		done += part;
+		part = done; /* as much again */
+	} while (done < count);
+	for (uint64_t i = 0; i < count; i++)
+		words[i] = load_u64le(&words[i]);
+	*ret = take(words);
 	return NULL;
 }
 

@@ -58,6 +58,14 @@ must_check struct error *memory_uint(struct memory *memory, taddr addr, size_t w
 				     uint64_t *ret);
 
 /*
+ * An array of count 64-bit words whose length is the target's own word: it is read piece by piece,
+ * and memory is taken as far as it turns out to be there. ERROR_LIMIT if there are more than max.
+ * The caller frees *ret.
+ */
+must_check struct error *memory_read_words(struct memory *memory, taddr addr, uint64_t count,
+					   uint64_t max, uint64_t **ret);
+
+/*
  * A Go string header {pointer, length} at addr: its bytes, NUL-terminated, which the caller frees.
  * ERROR_LIMIT if it is longer than max_size.
  */

@@ -194,8 +194,13 @@ static struct error *print_goroutines(const struct places *p)
 		if (g->sp >= g->stack_lo && g->sp < g->stack_hi)
 			print_place("stack", g->sp, g->stack_hi - g->sp);
 	}
-	for (uint32_t i = 0; i < machines->count; i++)
-		print_place("m", machines->machines[i].m, l->m.size);
+	for (uint32_t i = 0; i < machines->count; i++) {
+		const struct machine *m = &machines->machines[i];
+
+		print_place("m", m->m, l->m.size);
+		print_place("signal_stack", m->signal_stack.lo,
+			    m->signal_stack.hi - m->signal_stack.lo);
+	}
 	return NULL;
 }
 

@@ -208,10 +208,29 @@ static void what_is_wrong_with_the_list_is_said(void **state)
 	assert_int_equal(goroutine_table_count(f->table), 1);
 	assert_string_equal(goroutine_table_complaint(f->table),
 			    "of 5 gs in allgs 1 are nil, 1 listed twice and 2 not readable");
-	store_global(f, l->global_allgs, 8, 6);
+}
+
+/* An append is seen in allgs before it is in allglen, and never the other way round. */
+static void the_counts_of_gs_may_differ_by_the_one_being_added(void **state)
+{
+	struct fixture *f = *state;
+	const struct layout *l = &f->program.layout;
+
+	fake_program_g(&f->program, in(WORK), 64);
+	fake_program_g(&f->program, in(WORK), 64);
+	store_global(f, l->global_allglen, 0, 1);
 	read_first(f);
+	assert_int_equal(goroutine_table_count(f->table), 1);
+	assert_null(goroutine_table_complaint(f->table));
+	store_global(f, l->global_allglen, 0, 0);
+	assert_success(try_read(f));
 	assert_string_equal(goroutine_table_complaint(f->table),
-			    "allglen is 5, but allgs has 6 elements");
+			    "allglen is 0, but allgs has 2 elements");
+	store_global(f, l->global_allglen, 0, UINT64_MAX / 8);
+	read_first(f);
+	assert_int_equal(goroutine_table_count(f->table), 2);
+	assert_string_equal(goroutine_table_complaint(f->table),
+			    "allglen is 2305843009213693951, but allgs has 2 elements");
 }
 
 static void absurd_lists_are_refused(void **state)
@@ -222,13 +241,15 @@ static void absurd_lists_are_refused(void **state)
 
 	fake_program_g(&f->program, in(WORK), 64);
 	store_global(f, l->global_allglen, 0, UINT64_MAX / 8);
+	store_global(f, l->global_allgs, 8, UINT64_MAX / 8);
 	assert_error(try_read(f), ERROR_LIMIT);
 	store_global(f, l->global_allglen, 0, 1 << 20);
 	assert_error(try_read(f), ERROR_FAULT);
 	store_global(f, l->global_allglen, 0, 1);
+	store_global(f, l->global_allgs, 8, 1);
 	m = fake_program_m(&f->program, 0, 1);
 	set(f, m, l->m_all_link, m);
-	assert_error(try_read(f), ERROR_LIMIT);
+	assert_error(try_read(f), ERROR_CORRUPT_TARGET);
 	set(f, m, l->m_all_link, 0x999000000000);
 	assert_error(try_read(f), ERROR_FAULT);
 }
@@ -436,6 +457,7 @@ int main(void)
 		TEST(wait_reasons_are_the_runtimes_own_words),
 		TEST(statuses_have_the_runtimes_names),
 		TEST(what_is_wrong_with_the_list_is_said),
+		TEST(the_counts_of_gs_may_differ_by_the_one_being_added),
 		TEST(absurd_lists_are_refused),
 		TEST(a_goroutine_in_a_system_call_begins_where_it_entered),
 		TEST(a_running_goroutine_begins_at_its_threads_registers),

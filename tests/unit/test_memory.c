@@ -130,6 +130,33 @@ static void nothing_can_be_read_anywhere(void **state)
 	memory_free(&array->memory);
 }
 
+static void an_array_is_believed_as_far_as_it_can_be_read(void **state)
+{
+	struct array_memory *array = array_new();
+	uint64_t *words = NULL;
+
+	(void)state;
+	memcpy(array->bytes + 16, "\x01\x02\x03\x04\x05\x06\x07\x88", 8);
+	assert_success(memory_read_words(&array->memory, BASE + 8, 2, 2, &words));
+	assert_true(words[1] == UINT64_C(0x8807060504030201));
+	free(words);
+	words = NULL;
+	assert_success(memory_read_words(&array->memory, BASE, SIZE / 8, UINT64_MAX, &words));
+	free(words);
+	words = NULL;
+	assert_success(memory_read_words(&array->memory, 0, 0, 0, &words)); /* none: nowhere */
+	free(words);
+	words = NULL;
+	assert_error(memory_read_words(&array->memory, BASE, 3, 2, &words), ERROR_LIMIT);
+	/* what no machine has room for is not even asked of it */
+	array->reads = 0;
+	assert_error(memory_read_words(&array->memory, BASE, UINT64_MAX / 8, UINT64_MAX, &words),
+		     ERROR_FAULT);
+	assert_int_equal(array->reads, 1);
+	assert_null(words);
+	memory_free(&array->memory);
+}
+
 static void strings_are_read_within_their_limit(void **state)
 {
 	struct array_memory *array = array_new();
@@ -160,6 +187,7 @@ int main(void)
 		cmocka_unit_test(large_reads_pass_the_cache),
 		cmocka_unit_test(what_cannot_be_read_is_a_fault),
 		cmocka_unit_test(nothing_can_be_read_anywhere),
+		cmocka_unit_test(an_array_is_believed_as_far_as_it_can_be_read),
 		cmocka_unit_test(strings_are_read_within_their_limit),
 	};
 
