@@ -60,7 +60,7 @@ static struct error *run(struct decoder *decoder)
 		err = decoder_scan(decoder, order->scan);
 		break;
 	case GOHEAPD__DECODER_ORDER__BODY_OVERVIEW:
-		err = decoder_overview(decoder);
+		err = decoder_overview(decoder, order->overview);
 		break;
 	case GOHEAPD__DECODER_ORDER__BODY_IDENTIFY:
 		err = decoder_identify(decoder, &frame);

@@ -76,7 +76,8 @@ static struct error *read_goroutines(const struct decoder_target *target,
 	return err;
 }
 
-static struct error *read_cost(const struct decoder_target *target, Goheapd__OverviewResult *result)
+static struct error *read_cost(const struct decoder_target *target, unsigned workers,
+			       Goheapd__OverviewResult *result)
 {
 	const Goheapd__TargetOpened *opened = target->opened;
 	struct overview_cost figures = { 0 };
@@ -87,7 +88,7 @@ static struct error *read_cost(const struct decoder_target *target, Goheapd__Ove
 		return &error_nomem;
 	goheapd__cost__init(cost);
 	result->cost = cost;
-	err = forgive(result, overview_cost(target->memory, target->layout, &figures));
+	err = forgive(result, overview_cost(target->memory, target->layout, workers, &figures));
 	cost->mode = opened->mode;
 	cost->pause_us = opened->pause_us;
 	if (opened->mode == GOHEAPD__MODE__MODE_STOP)
@@ -100,7 +101,8 @@ static struct error *read_cost(const struct decoder_target *target, Goheapd__Ove
 	return message_bytes(opened->why.data, opened->why.len, &cost->why);
 }
 
-static struct error *fill(struct decoder_target *target, Goheapd__OverviewResult *result)
+static struct error *fill(struct decoder_target *target, unsigned workers,
+			  Goheapd__OverviewResult *result)
 {
 	Goheapd__TargetOpened *opened = (Goheapd__TargetOpened *)(uintptr_t)target->opened;
 	struct error *err = decoder_target_identity(target, &result->identity);
@@ -117,7 +119,7 @@ static struct error *fill(struct decoder_target *target, Goheapd__OverviewResult
 		err = read_memory(target, result);
 	if (!err)
 		err = read_goroutines(target, result);
-	return err ? err : read_cost(target, result);
+	return err ? err : read_cost(target, workers, result);
 }
 
 static struct error *send_result(struct decoder *decoder, Goheapd__OverviewResult *result)
@@ -129,7 +131,7 @@ static struct error *send_result(struct decoder *decoder, Goheapd__OverviewResul
 	return decoder_tell_result(decoder, &event);
 }
 
-struct error *decoder_overview(struct decoder *decoder)
+struct error *decoder_overview(struct decoder *decoder, const Goheapd__DecodeOverview *task)
 {
 	struct decoder_target target;
 	Goheapd__OverviewResult *result = NULL;
@@ -141,7 +143,7 @@ struct error *decoder_overview(struct decoder *decoder)
 	}
 	if (!err) {
 		goheapd__overview_result__init(result);
-		err = fill(&target, result);
+		err = fill(&target, task->workers, result);
 	}
 	if (!err)
 		err = send_result(decoder, result);

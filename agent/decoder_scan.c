@@ -4,8 +4,11 @@
 
 #include "agent/decoder_plan.h"
 #include "agent/decoder_target.h"
+#include "agent/goruntime/collector.h"
 #include "agent/goruntime/goroutine.h"
+#include "agent/goruntime/heap_extent.h"
 #include "agent/report/decode.h"
+#include "agent/report/memory_need.h"
 #include "agent/report/message.h"
 #include "agent/target/live_memory.h"
 #include "agent/target/snapshot_memory.h"
@@ -253,12 +256,49 @@ static struct error *decode(struct decoder *decoder, const Goheapd__DecodeScan *
 	return err;
 }
 
+/*
+ * Refuses before the stop what cannot be done within the memory limit. What the running process
+ * shows in mid-change decides nothing: after the stop all is reckoned again.
+ */
+static struct error *check_need(const struct decoder_target *target,
+				const Goheapd__DecodeScan *task)
+{
+	struct heap_extent extent;
+	struct memory_need need;
+	uint64_t goroutines = 0;
+	struct memory_need_input input = {
+		.extent = &extent,
+		.labels = task->want_labels,
+		.threads = task->workers,
+	};
+	struct error *err;
+
+	if (!task->memory_limit || task->depth == GOHEAPD__DEPTH__DEPTH_CENSUS)
+		return NULL;
+	err = heap_extent_read(target->memory, target->layout, &extent);
+	if (!err)
+		err = runtime_goroutine_count(target->memory, target->layout, &goroutines);
+	if (err && error_code(err) != ERROR_GONE && error_code(err) != ERROR_NOMEM) {
+		error_free(err);
+		return NULL;
+	}
+	if (err)
+		return err;
+	input.base = memory_need_taken();
+	input.goroutines = (uint32_t)goroutines;
+	memory_need_find(&input, &need);
+	return need.least > task->memory_limit ? memory_need_refuse(&need, task->memory_limit, NULL)
+					       : NULL;
+}
+
 struct error *decoder_scan(struct decoder *decoder, const Goheapd__DecodeScan *task)
 {
 	struct decoder_target target;
 	struct stop stop = { 0 };
 	struct error *err = decoder_target_open(decoder, &target);
 
+	if (!err)
+		err = check_need(&target, task);
 	if (!err)
 		err = decoder_plan_send(decoder, &target);
 	if (!err)

@@ -21,7 +21,8 @@ struct decoder {
 };
 
 must_check struct error *decoder_scan(struct decoder *decoder, const Goheapd__DecodeScan *task);
-must_check struct error *decoder_overview(struct decoder *decoder);
+must_check struct error *decoder_overview(struct decoder *decoder,
+					  const Goheapd__DecodeOverview *task);
 
 /* The first executable is in frame; then come others until the agent has no more. */
 must_check struct error *decoder_identify(struct decoder *decoder, struct frame *frame);

@@ -176,6 +176,13 @@ static ProtobufCBinaryData debug_dir_of(const struct scan_job *scan)
 	return (ProtobufCBinaryData){ strlen(dir), (uint8_t *)dir };
 }
 
+static uint32_t worker_count(void)
+{
+	int cpus = get_nprocs();
+
+	return (uint32_t)(cpus < WORKERS_MAX ? cpus : WORKERS_MAX);
+}
+
 static struct error *send_scan(struct scan_job *scan, uint64_t memory_limit)
 {
 	const Goheapd__Scan *request = scan->scan;
@@ -184,7 +191,6 @@ static struct error *send_scan(struct scan_job *scan, uint64_t memory_limit)
 	Goheapd__KeeperOrder keeper_order = GOHEAPD__KEEPER_ORDER__INIT;
 	Goheapd__KeeperScan keep = GOHEAPD__KEEPER_SCAN__INIT;
 	Goheapd__CloneAllowed allowed = scan_clone_allowed(scan);
-	int cpus = get_nprocs();
 	struct error *err;
 
 	decode.depth = request->depth;
@@ -199,7 +205,7 @@ static struct error *send_scan(struct scan_job *scan, uint64_t memory_limit)
 	decode.select = request->select;
 	decode.has_group_by = request->has_group_by;
 	decode.group_by = request->group_by;
-	decode.workers = (uint32_t)(cpus < WORKERS_MAX ? cpus : WORKERS_MAX);
+	decode.workers = worker_count();
 	decode.memory_limit = memory_limit;
 	decoder_order.body_case = GOHEAPD__DECODER_ORDER__BODY_SCAN;
 	decoder_order.scan = &decode;
@@ -228,6 +234,7 @@ static struct error *send_overview(struct scan_job *scan, const Goheapd__Overvie
 	Goheapd__CloneAllowed allowed = scan_clone_allowed(scan);
 	struct error *err;
 
+	decode.workers = worker_count();
 	decoder_order.body_case = GOHEAPD__DECODER_ORDER__BODY_OVERVIEW;
 	decoder_order.overview = &decode;
 	err = helper_send(&scan->decoder, &decoder_order.base, NULL, 0);

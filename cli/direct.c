@@ -237,8 +237,10 @@ struct error *direct_ask(const struct options *options, struct text *text)
 		err = path_default(PATH_CACHE, &cache_dir);
 	if (err)
 		return err;
-	spec =
-	    (struct agent_spec){ .program = program, .run_dir = run_dir, .cache_dir = cache_dir };
+	spec = (struct agent_spec){ .program = program,
+				    .run_dir = run_dir,
+				    .cache_dir = cache_dir,
+				    .max_scan_memory = options->max_scan_memory };
 	err = run_agent(&spec, options, text);
 	return err ? err : text_finish(text);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/quantity.h"
 #include "daemon/scan_ask.h"
 
 const struct command commands[] = {
@@ -31,6 +32,7 @@ enum option_id {
 	OPT_SOCKET,
 	OPT_AGENT,
 	OPT_DIRECT,
+	OPT_MAX_SCAN_MEMORY,
 	OPT_HELP,
 	OPT_VERSION,
 	OPT_PARAMS, /* what follows are the daemon's parameters */
@@ -51,6 +53,7 @@ static const struct option long_options[] = {
 	{ "socket", required_argument, NULL, OPT_SOCKET },
 	{ "agent", required_argument, NULL, OPT_AGENT },
 	{ "direct", no_argument, NULL, OPT_DIRECT },
+	{ "max-scan-memory", required_argument, NULL, OPT_MAX_SCAN_MEMORY },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ "version", no_argument, NULL, OPT_VERSION },
 	{ "mode", required_argument, NULL, OPT_MODE },
@@ -100,6 +103,8 @@ static const char common_help[] =
     "  --socket PATH      ask the daemon there; default: yours, then /run/goheapd/goheapd.sock\n"
     "  --direct           ask no daemon, run the agent for this one question\n"
     "  --agent PATH       the goheap-agent program to run then\n"
+    "  --max-scan-memory N\n"
+    "                     bytes of memory that it may take; implies --direct\n"
     "  --help, --version\n";
 
 void options_print_help(const struct command *command)
@@ -181,6 +186,11 @@ static struct error *apply(struct options *options, int id, const char *argument
 	case OPT_DIRECT:
 		options->direct = true;
 		return NULL;
+	case OPT_MAX_SCAN_MEMORY:
+		options->direct = true; /* a daemon's agent has its own */
+		if (quantity_u64(argument, &options->max_scan_memory) && options->max_scan_memory)
+			return NULL;
+		return error_new(ERROR_BAD_REQUEST, "--max-scan-memory takes a number of bytes");
 	case OPT_HELP:
 		options->action = OPTIONS_HELP;
 		return NULL;
@@ -250,7 +260,9 @@ struct error *options_parse(int argc, char **argv, struct options *ret)
 	if (!err)
 		err = take_words(&options, argv + optind, argc - optind);
 	if (!err && options.direct && options.socket)
-		err = error_new(ERROR_BAD_REQUEST, "--direct and --socket exclude each other");
+		err = error_new(ERROR_BAD_REQUEST,
+				"--direct (or --max-scan-memory) and --socket exclude each "
+				"other");
 	if (!err)
 		*ret = options;
 	return err;

@@ -41,7 +41,8 @@ struct options {
 	unsigned given_count;
 	struct params params;
 	const char *socket, *agent;
-	bool direct; /* never ask a daemon */
+	bool direct;              /* never ask a daemon */
+	uint64_t max_scan_memory; /* of an agent of its own; 0: no limit */
 };
 
 /* ERROR_BAD_REQUEST with a sentence for the user. */

@@ -8,6 +8,7 @@
 #include "agent/analysis/mark.h"
 #include "agent/analysis/root_set.h"
 #include "agent/goruntime/goroutine.h"
+#include "agent/goruntime/heap_extent.h"
 #include "agent/goruntime/label.h"
 #include "agent/goruntime/machine.h"
 #include "agent/goruntime/metadata.h"
@@ -139,6 +140,25 @@ static struct error *read_other_roots(struct decoded *d, struct root_sink *sink)
 	return err;
 }
 
+/* All that is taken before the graph is known now, and so is how large that can become. */
+static void find_need(struct decoded *d)
+{
+	const struct decode_request *r = d->request;
+	struct heap_extent extent;
+	const struct memory_need_input input = {
+		.extent = &extent,
+		.base = memory_need_taken(),
+		.spans_read = true,
+		.labels = r->want_labels,
+		.many_parties = d->labels && label_table_count(d->labels) + 3 > MARK_PARTIES_MAX,
+		.goroutines = goroutine_table_count(d->goroutines),
+		.threads = r->worker_count,
+	};
+
+	heap_extent_of(d->spans, &extent);
+	memory_need_find(&input, &d->need);
+}
+
 static struct error *read_objects(struct decoded *d)
 {
 	const struct decode_request *r = d->request;
@@ -150,8 +170,9 @@ static struct error *read_objects(struct decoded *d)
 		err = read_other_roots(d, root_set_sink(d->roots));
 	if (err)
 		return error_context(err, "roots");
-	err =
-	    graph_read(r->memory, r->layout, d->spans, r->worker_count, r->memory_limit, &d->graph);
+	find_need(d);
+	err = graph_read(r->memory, r->layout, d->spans, r->worker_count,
+			 memory_need_left(&d->need, r->memory_limit), &d->graph);
 	if (err || !r->want_labels)
 		return err;
 	return label_owners_read(r->memory, r->layout, d->graph, d->goroutines, &d->owners);
@@ -281,6 +302,11 @@ static struct error *run(struct decoded *d, Goheapd__ScanResult *result)
 	return err ? err : finish(d, result);
 }
 
+static bool is_want_of_memory(const struct error *err)
+{
+	return error_code(err) == ERROR_OUT_OF_MEMORY || error_code(err) == ERROR_NOMEM;
+}
+
 struct error *decode_run(const struct decode_request *request, Goheapd__ScanResult **ret)
 {
 	struct decoded decoded scoped(decoded_fini) = { .request = request };
@@ -290,6 +316,8 @@ struct error *decode_run(const struct decode_request *request, Goheapd__ScanResu
 	if (err)
 		return err;
 	err = run(&decoded, result);
+	if (err && decoded.need.enough && is_want_of_memory(err))
+		err = memory_need_refuse(&decoded.need, request->memory_limit, err);
 	if (err) {
 		goheapd__scan_result__free_unpacked(result, NULL);
 		return err;

@@ -10,6 +10,7 @@
 #include "agent/analysis/label_owner.h"
 #include "agent/report/decode.h"
 #include "agent/report/label_usage.h"
+#include "agent/report/memory_need.h"
 #include "agent/report/range_list.h"
 
 struct goroutine_list;
@@ -47,6 +48,7 @@ struct decoded {
 	struct label_owners owners; /* empty unless labels are wanted */
 	struct mark *mark;
 	struct label_usage sets;    /* by label set; empty unless labels are wanted */
+	struct memory_need need;    /* zero in a census */
 	struct range_list metadata; /* the runtime's own tables; joined */
 	struct range_list stacks;   /* of goroutines and Ms; joined */
 	uint64_t kernel_rss_bytes;  /* what the kernel says; 0: unknown */

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 
 #include "agent/goruntime/collector.h"
+#include "agent/goruntime/heap_extent.h"
 #include "agent/goruntime/layout.h"
+#include "agent/report/memory_need.h"
 #include "agent/report/message.h"
 
 static void fill_gc(Goheapd__GcState *gc, const struct collector *c)
@@ -90,24 +92,30 @@ struct error *overview_goroutines(struct memory *memory, const struct layout *la
 	return runtime_goroutine_count(memory, layout, ret);
 }
 
-/*
- * Reading: at most all of the heap that is in use, all stacks, and a structure for each span.
- * Memory: a heap of small nodes, which costs more than most, was measured at 0.14 of its size.
- */
-struct error *overview_cost(struct memory *memory, const struct layout *layout,
+/* Reading: at most all of the heap that is in use, all stacks, and a structure for each span. */
+struct error *overview_cost(struct memory *memory, const struct layout *layout, unsigned threads,
 			    struct overview_cost *ret)
 {
 	const uint64_t fixed = 16 << 20;
 	struct runtime_memory counted;
-	uint64_t spans;
+	struct heap_extent extent;
+	struct memory_need need;
+	struct memory_need_input input = {
+		.extent = &extent, .base = memory_need_taken(), .labels = true, .threads = threads
+	};
+	uint64_t goroutines;
 	struct error *err = runtime_memory_read(memory, layout, &counted);
 
 	if (!err)
-		err = memory_u64(
-		    memory, layout->global_mheap.addr + layout->mheap_allspans.offset + 8, &spans);
+		err = heap_extent_read(memory, layout, &extent);
+	if (!err)
+		err = runtime_goroutine_count(memory, layout, &goroutines);
 	if (err)
 		return err;
-	ret->read_bytes = counted.heap_in_use + counted.stacks + spans * layout->mspan.size + fixed;
-	ret->memory_bytes = counted.heap_in_use / 4 + fixed;
+	input.goroutines = (uint32_t)goroutines;
+	memory_need_find(&input, &need);
+	ret->read_bytes =
+	    counted.heap_in_use + counted.stacks + extent.spans * layout->mspan.size + fixed;
+	ret->memory_bytes = need.enough;
 	return NULL;
 }

@@ -25,12 +25,15 @@ must_check struct error *overview_memory(struct memory *memory, const struct lay
 must_check struct error *overview_goroutines(struct memory *memory, const struct layout *layout,
 					     uint64_t *ret);
 
-/* What a full scan would read of the target and need of our own memory, from above. */
+/*
+ * What a full scan would read of the target and need of our own memory, from above; many label sets
+ * may take more.
+ */
 struct overview_cost {
 	uint64_t read_bytes, memory_bytes;
 };
 
 must_check struct error *overview_cost(struct memory *memory, const struct layout *layout,
-				       struct overview_cost *ret);
+				       unsigned threads, struct overview_cost *ret);
 
 #endif

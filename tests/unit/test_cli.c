@@ -67,6 +67,10 @@ static void options_may_stand_anywhere(void **state)
 	assert_string_equal(options.command->name, "show");
 	assert_success(parse("pids", &options));
 	assert_null(options.process);
+	assert_false(options.direct);
+	assert_success(parse("memusage 1 --max-scan-memory 123456789012", &options));
+	assert_int_equal(options.max_scan_memory, 123456789012);
+	assert_true(options.direct);
 }
 
 static void help_needs_no_process(void **state)
@@ -98,6 +102,9 @@ static void wrong_lines_are_refused(void **state)
 		"memusage 1 --format pdf",
 		"memusage 1 --mode fork --mode fork",
 		"memusage 1 --direct --socket /x",
+		"memusage 1 --max-scan-memory 0",
+		"memusage 1 --max-scan-memory 1G",
+		"memusage 1 --max-scan-memory 1000 --socket /x",
 		"memusage 1 --label tenant",
 		"memusage 1 --by @nothing",
 		"memusage 1 --by a --by b",

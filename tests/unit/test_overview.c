@@ -37,7 +37,9 @@ static int setup(void **state)
 	set(&f, &l->gc_controller_heap_in_use, 24, 20 * MIB);
 	set(&f, &l->gc_controller_heap_live, 32, 4 * MIB);
 	fake_memory_store(f.memory, GLOBALS, 4, 2);
-	fake_memory_store(f.memory, GLOBALS + 0x218, 8, 1000);
+	/* mheap_.allspans: none; allgs: none */
+	l->mheap_sweepgen = (struct layout_field){ 0, 4 };
+	l->global_allgs = (struct layout_global){ GLOBALS + 0x400, 24 };
 	*state = &f;
 	return 0;
 }
@@ -81,14 +83,17 @@ static void memory_comes_as_the_runtime_counts_it(void **state)
 	goheapd__runtime_memory__free_unpacked(memory, NULL);
 }
 
-static void a_scan_reads_the_heap_and_needs_a_part_of_it(void **state)
+static void a_scan_reads_the_heap_and_needs_memory_for_its_graph(void **state)
 {
 	struct fixture *f = *state;
-	struct overview_cost cost;
+	struct overview_cost cost, wider;
 
-	assert_success(overview_cost(fake_memory_memory(f->memory), &f->layout, &cost));
-	assert_int_equal(cost.read_bytes, 20 * MIB + 1000 * 160 + 16 * MIB);
-	assert_int_equal(cost.memory_bytes, 5 * MIB + 16 * MIB);
+	assert_success(overview_cost(fake_memory_memory(f->memory), &f->layout, 1, &cost));
+	assert_int_equal(cost.read_bytes, 20 * MIB + 16 * MIB);
+	assert_true(cost.memory_bytes > 8 * MIB);
+	/* each thread begins with a piece of its own */
+	assert_success(overview_cost(fake_memory_memory(f->memory), &f->layout, 3, &wider));
+	assert_true(wider.memory_bytes - cost.memory_bytes > 15 * MIB);
 }
 
 static void memory_that_is_gone_is_an_error(void **state)
@@ -111,7 +116,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(what_a_runtime_lacks_is_absent),
 		TEST(memory_comes_as_the_runtime_counts_it),
-		TEST(a_scan_reads_the_heap_and_needs_a_part_of_it),
+		TEST(a_scan_reads_the_heap_and_needs_memory_for_its_graph),
 		TEST(memory_that_is_gone_is_an_error),
 	};
 

@@ -1,0 +1,108 @@
+#include "agent/report/memory_need.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "agent/goruntime/heap_extent.h"
+#include "agent/goruntime/span_table.h"
+
+/* Bytes; what they are for is in agent/analysis. */
+enum {
+	ROW_BYTES = 16,        /* graph.h: by span */
+	END_BYTES = 4,         /* by slot that may hold pointers */
+	EDGE_BYTES = 4,        /* by pointer */
+	STATE_BYTES = 1,       /* mark.c: by slot */
+	OWNER_BYTES = 4,       /* label_owner.c: by slot, for a while */
+	COLOR_BYTES = 4,       /* label_color.c: by slot */
+	CHUNK_BYTES = 8 << 20, /* edge_writer.c: by thread, before it is cut to what is used */
+	/*
+	 * Groups of what is shared, at their worst: every object is one, and every edge a pair that
+	 * is sorted (label_component.c, label_group.c, label_reach.c).
+	 */
+	GROUP_OBJECT_BYTES = 112,
+	GROUP_EDGE_BYTES = 32,
+	/* What reading spans takes for a while, beside what stays. */
+	SPAN_READING_BYTES = 3 * sizeof(struct span_candidate),
+	GOROUTINE_BYTES = 2 << 10, /* its roots and its part of the answer */
+	MARGIN_BYTES = 8 << 20,    /* results, stacks, the program's own */
+};
+
+/* The graph and its marking, but for its edges. */
+static uint64_t fixed_bytes(const struct heap_extent *extent)
+{
+	return extent->spans * ROW_BYTES + extent->pointer_slots * END_BYTES +
+	       extent->spans * END_BYTES + extent->slots / 8 + extent->slots * STATE_BYTES;
+}
+
+/* A run of edges that outgrows its chunk is copied to one of twice its size. */
+static uint64_t edge_bytes(const struct heap_extent *extent, unsigned threads)
+{
+	uint64_t copied = extent->largest_words * threads;
+
+	if (copied > extent->pointer_words)
+		copied = extent->pointer_words;
+	return EDGE_BYTES * (extent->pointer_words + 2 * copied) + (uint64_t)threads * CHUNK_BYTES;
+}
+
+static uint64_t label_bytes(const struct memory_need_input *input)
+{
+	const struct heap_extent *extent = input->extent;
+	uint64_t owners = extent->slots * OWNER_BYTES;
+
+	if (!input->labels)
+		return 0;
+	if (!input->many_parties)
+		return owners + extent->slots * STATE_BYTES; /* a selection is marked by itself */
+	return owners + extent->slots * (COLOR_BYTES + GROUP_OBJECT_BYTES) +
+	       extent->pointer_words * GROUP_EDGE_BYTES;
+}
+
+void memory_need_find(const struct memory_need_input *input, struct memory_need *ret)
+{
+	const struct heap_extent *extent = input->extent;
+	uint64_t base = input->base + MARGIN_BYTES;
+	uint64_t fixed = fixed_bytes(extent);
+
+	if (!input->spans_read)
+		base += extent->slots * 3 / 8 + extent->spans * (sizeof(struct span) + 32);
+	ret->base = base;
+	ret->least = base + fixed;
+	ret->enough = ret->least + base / 8 + edge_bytes(extent, input->threads) +
+		      label_bytes(input) + (uint64_t)input->goroutines * GOROUTINE_BYTES;
+	if (!input->spans_read)
+		ret->enough += extent->spans * SPAN_READING_BYTES;
+}
+
+uint64_t memory_need_taken(void)
+{
+	unsigned long size, resident;
+	FILE *file = fopen("/proc/self/statm", "re");
+	struct rusage usage;
+	bool known = file && fscanf(file, "%lu %lu", &size, &resident) == 2;
+
+	if (file)
+		fclose(file);
+	if (known)
+		return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
+	return getrusage(RUSAGE_SELF, &usage) ? 0 : (uint64_t)usage.ru_maxrss * 1024;
+}
+
+uint64_t memory_need_left(const struct memory_need *need, uint64_t limit)
+{
+	if (!limit)
+		return 0;
+	return limit > need->base ? limit - need->base : 1;
+}
+
+struct error *memory_need_refuse(const struct memory_need *need, uint64_t limit, struct error *err)
+{
+	error_free(err);
+	return error_new(ERROR_OUT_OF_MEMORY,
+			 "the scan needs at least %" PRIu64 " bytes of memory, and %" PRIu64
+			 " are enough in any case; max_scan_memory is %" PRIu64
+			 ". depth=census needs no object graph",
+			 need->least, need->enough, limit);
+}
