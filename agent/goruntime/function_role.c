@@ -9,6 +9,7 @@ enum {
 	MOVE = ROLE_MOVES_STACK | ROLE_UNWALKABLE,
 	GROW = ROLE_GROWS_STACK | ROLE_UNWALKABLE,
 	BARRIER = ROLE_UNMAPPED_CALL | ROLE_UNWALKABLE,
+	RUNTIME = ROLE_RUNTIME | ROLE_SYSTEM_CALL,
 };
 
 /*
@@ -98,9 +99,9 @@ static uint32_t runtime_roles(const char *name)
 {
 	for (size_t i = 0; i < sizeof(runtime_functions) / sizeof(runtime_functions[0]); i++) {
 		if (matches(runtime_functions[i].name, name))
-			return ROLE_RUNTIME | runtime_functions[i].roles;
+			return RUNTIME | runtime_functions[i].roles;
 	}
-	return ROLE_RUNTIME;
+	return RUNTIME;
 }
 
 uint32_t function_roles(const char *name)
@@ -109,13 +110,16 @@ uint32_t function_roles(const char *name)
 
 	if (!strncmp(name, runtime, sizeof(runtime) - 1))
 		return runtime_roles(name + sizeof(runtime) - 1);
-	if (!strchr(name, '.'))
-		return runtime_roles(name);
+	if (!strchr(name, '.')) /* static assembly, of whosever it is */
+		return runtime_roles(name) & ~(uint32_t)ROLE_SYSTEM_CALL;
 	/* runtime/time_linux_amd64.s, linked under another name. */
 	if (!strcmp(name, "time.now"))
-		return ROLE_RUNTIME | ROLE_CLOCK;
+		return RUNTIME | ROLE_CLOCK;
 	if (!strncmp(name, "internal/runtime/", 17) || !strncmp(name, "runtime/internal/", 17))
-		return ROLE_RUNTIME;
+		return RUNTIME;
+	/* syscall/asm_linux_amd64.s, of which a vfork's return address is all that it keeps. */
+	if (!strncmp(name, "syscall.", 8))
+		return ROLE_SYSTEM_CALL;
 	/* reflect/asm_amd64.s; they alone have arguments of unknown size. */
 	if (!strcmp(name, "reflect.makeFuncStub") || !strcmp(name, "reflect.methodValueCall"))
 		return ROLE_REFLECT_STUB;

@@ -21,6 +21,8 @@ enum function_role {
 	ROLE_CGO_CALLBACK = 1 << 9, /* moves SP but can be walked through */
 	ROLE_RUNTIME = 1 << 10,     /* any function of the runtime */
 	ROLE_UNWALKABLE = 1 << 11,  /* better not caught in it: see stack_unwalkable_ranges */
+	/* Its assembly keeps no pointer in registers alone while the kernel works for it. */
+	ROLE_SYSTEM_CALL = 1 << 12,
 };
 
 /* A set of enum function_role. */

@@ -60,6 +60,7 @@ struct goroutine {
 	/* Where a walk begins; 0, 0 if there is nothing to walk. */
 	uint64_t pc, sp;
 	bool on_registers;    /* pc and sp are the thread's own: not a safe point */
+	bool in_system_call;  /* on_registers, but what is in the others is left over */
 	bool on_system_stack; /* the thread runs on g0 or gsignal; pc and sp are g.sched's */
 	/* Its stack is being switched or moved at the stop: no walk of it can be relied upon. */
 	bool unsettled;

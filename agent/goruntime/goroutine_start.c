@@ -25,6 +25,7 @@ static void start_saved(struct goroutine *g, const struct saved_registers *saved
 static void start_on_registers(struct goroutine *g, const struct machine *machine)
 {
 	g->on_registers = true;
+	g->in_system_call = machine->in_system_call;
 	start_at(g, machine->interrupted.pc, machine->interrupted.sp);
 	if (machine->signal_frame) {
 		g->signal_frame = machine->signal_frame;

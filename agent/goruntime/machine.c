@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/binary/pclntab.h"
 #include "agent/goruntime/addr_map.h"
@@ -200,12 +201,45 @@ static struct error *note_switch(const struct reader *reader, struct machine *ma
 	return NULL;
 }
 
+/* amd64: the kernel returns behind the instruction, or begins again at it. */
+static bool is_system_call(const struct reader *reader, taddr pc)
+{
+	static const uint8_t instruction[2] = { 0x0f, 0x05 };
+	uint8_t bytes[2];
+	struct error *err = memory_read(reader->memory, pc, bytes, sizeof(bytes));
+	bool found = !err && !memcmp(bytes, instruction, sizeof(bytes));
+
+	error_free(err);
+	return found;
+}
+
+/*
+ * Go code keeps nothing in registers over a call, and where the runtime's assembly calls the
+ * kernel, neither does that. Of code that the compiler made, or others wrote, it is not known.
+ */
+static struct error *note_system_call(const struct reader *reader, struct machine *machine)
+{
+	taddr pc = machine->interrupted.pc;
+	struct pc_facts *facts;
+	struct error *err = pc_cache_find(reader->cache, pc, &facts);
+
+	if (err || !facts || machine->switching || !(facts->function->roles & ROLE_SYSTEM_CALL) ||
+	    !(facts->function->func.flag & PCLNTAB_FLAG_ASM))
+		return err;
+	machine->in_system_call =
+	    is_system_call(reader, pc) ||
+	    (pc - facts->function->func.entry >= 2 && is_system_call(reader, pc - 2));
+	return NULL;
+}
+
 static struct error *note_state(const struct reader *reader, struct machine *machine)
 {
 	struct error *err = find_interrupted(reader, machine);
 
 	if (!err)
 		err = note_switch(reader, machine);
+	if (!err)
+		err = note_system_call(reader, machine);
 	if (err || machine->interrupted.stack != MACHINE_STACK_G0 ||
 	    stack_bounds_hold(machine->user_stack, machine->vdso_sp))
 		return err; /* on g0 for the vDSO alone, it moves nothing */
@@ -230,6 +264,7 @@ static struct error *match_thread(const struct reader *reader, struct machine *m
 		return err;
 	error_free(err);
 	machine->switching = machine->moves_stack = machine->grows_stack = true;
+	machine->in_system_call = false;
 	return NULL;
 }
 

@@ -59,6 +59,11 @@ struct machine {
 	bool moves_stack; /* it is moving the stack of some goroutine */
 	bool grows_stack; /* it is moving the stack of curg */
 	bool switching;   /* caught between two stacks */
+	/*
+	 * Interrupted in a system call of the runtime's assembly, whose callers expect nothing of
+	 * what they had in registers: what is there is left over.
+	 */
+	bool in_system_call;
 };
 
 struct machine_table {

@@ -145,7 +145,7 @@ static struct error *register_roots(struct stack_walker *walker, const struct go
 	const struct stopped_thread *thread = g->thread;
 	struct error *err = NULL;
 
-	if (!thread || g->status != GOROUTINE_RUNNING)
+	if (!thread || g->status != GOROUTINE_RUNNING || g->in_system_call)
 		return NULL;
 	if (g->signal_frame)
 		return memory_roots(walker, ROOT_REGISTER, g->signal_frame, g->signal_frame_end);

@@ -59,7 +59,10 @@ static struct error *machine_roots(struct stack_walker *walker, const struct mac
 
 	if (!machine->thread || !machine->p || machine->registers.stack == MACHINE_STACK_USER)
 		return NULL;
-	err = register_roots(walker, machine->thread);
+	/* A signal handler has registers of its own. */
+	err = machine->in_system_call && !machine->signal_frame
+		  ? NULL
+		  : register_roots(walker, machine->thread);
 	if (!err)
 		err = state_roots(walker, machine, &machine->registers);
 	if (!err && machine->signal_frame)

@@ -3,6 +3,7 @@
 and every stack reads as the runtime itself prints it."""
 
 import json
+import pathlib
 import re
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ import time
 
 import gobuild
 import harness
+import procfs
 import variants
 from harness import Fixture, build_fixture
 from tap import Skip, Suite, check, check_equal, note
@@ -169,6 +171,25 @@ def check_unstarted(version):
                     "goroutines that have not begun")
 
 
+def is_reading(pid):
+    """Is a thread in the system call read (amd64), of the first descriptor?"""
+    calls = [pathlib.Path(f"/proc/{pid}/task/{tid}/syscall").read_text().split()
+             for tid in procfs.threads(pid)]
+    return any(call[:2] == ["0", "0x0"] for call in calls)
+
+
+def check_kernel(version):
+    """Of a goroutine that is in a system call without having told the runtime nothing counts that
+    its thread happens to have in registers."""
+    with start(version, "kernel", env={"GOGC": "off"}) as target:
+        procfs.eventually(lambda: is_reading(target.pid), "it does not read its input")
+        fact, = facts(target.pid)
+        check_objects(fact, target.hello)
+        running = [g for g in users_own(fact) if g["status"] == "running"]
+        check_equal([(g["trust"], g["on_registers"]) for g in running], [(EXACT, True)],
+                    "goroutines in the system call")
+
+
 def add_tests(version):
     @suite.test(f"go{version}: a waiting goroutine holds what it will use, and no more")
     def _():
@@ -182,6 +203,11 @@ def add_tests(version):
     @suite.test(f"go{version}: nothing is lost from one instruction of the runtime to the next")
     def _():
         check_loops(version, harness.repeat_count(4, 60), harness.repeat_count(150, 3000))
+
+    if version != "1.15":  # assembly is not known as such before go1.17
+        @suite.test(f"go{version}: what registers hold over a system call is left over")
+        def _():
+            check_kernel(version)
 
     @suite.test(f"go{version}: a goroutine that has not begun holds its arguments")
     def _():

@@ -37,6 +37,9 @@ static const struct fake_function functions[FUNCTIONS] = {
 		   .frame = 48,
 		   .args = PCLNTAB_ARGS_UNKNOWN,
 		   .locals = "00000" },
+	[KERNEL] = { .name = "syscall.RawSyscall6", .flag = PCLNTAB_FLAG_ASM },
+	[COMPILED_KERNEL] = { .name = "syscall.RawSyscall" },
+	[OWN_KERNEL] = { .name = "main.callKernel", .flag = PCLNTAB_FLAG_ASM },
 };
 
 int stack_fixture_setup(void **state)

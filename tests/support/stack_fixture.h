@@ -31,6 +31,9 @@ enum stack_fixture_function {
 	UNMAPPED, /* a frame without a map */
 	OVERFULL, /* its map is larger than its frame */
 	STUB,
+	KERNEL,          /* assembly that calls the kernel */
+	COMPILED_KERNEL, /* the same, from the compiler */
+	OWN_KERNEL,      /* the same of the program's own */
 	FUNCTIONS
 };
 

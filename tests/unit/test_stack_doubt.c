@@ -323,6 +323,35 @@ static void registers_on_a_system_stack_are_not_the_goroutines(void **state)
 	assert_int_equal(fake_sink_count(&f->sink, ROOT_STACK, LIVE), 2);
 }
 
+/* A thread at so many bytes from a system call's instruction in a function. */
+static unsigned registers_near_a_system_call(void **state, enum stack_fixture_function function,
+					     int offset)
+{
+	struct stack_fixture *f = stack_fixture_renew(state);
+	const uint64_t words[] = { stack_fixture_pc(HOLD),   LIVE, DEAD, LIVE, 0,
+				   stack_fixture_pc(GOEXIT), 0 };
+	taddr instruction = stack_fixture_pc(function);
+	taddr g = stack_fixture_g(f, PARK, WORDS(words));
+
+	fake_memory_map(f->program.memory, instruction & ~(taddr)0xfff, 0x1000);
+	fake_memory_store(f->program.memory, instruction, 2, 0x050f);
+	stack_fixture_run(f, g, instruction + (uint64_t)(int64_t)offset,
+			  fake_program_stack(&f->program, g) - sizeof(words));
+	assert_int_equal(stack_fixture_scan(f).trust, STACK_EXACT);
+	assert_int_equal(fake_sink_count(&f->sink, ROOT_STACK, LIVE), 2);
+	return fake_sink_count(&f->sink, ROOT_REGISTER, REGISTER);
+}
+
+static void registers_in_a_system_call_are_left_over(void **state)
+{
+	assert_int_equal(registers_near_a_system_call(state, KERNEL, 2), 0);
+	assert_int_equal(registers_near_a_system_call(state, KERNEL, 0), 0); /* to be restarted */
+	assert_int_equal(registers_near_a_system_call(state, KERNEL, -4), 1);
+	assert_int_equal(registers_near_a_system_call(state, KERNEL, 4), 1);
+	assert_int_equal(registers_near_a_system_call(state, COMPILED_KERNEL, 2), 1);
+	assert_int_equal(registers_near_a_system_call(state, OWN_KERNEL, 2), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -340,6 +369,7 @@ int main(void)
 		TEST(a_stack_that_cannot_be_read_is_skipped),
 		TEST(system_stacks_are_taken_from_sp_up),
 		TEST(registers_on_a_system_stack_are_not_the_goroutines),
+		TEST(registers_in_a_system_call_are_left_over),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
