@@ -143,6 +143,15 @@ static bool has_inline_marks(const struct walk *w, const struct span *span)
 	       (w->arena_inline_marks[page / 8] >> page % 8 & 1);
 }
 
+struct error *span_take_numbers(uint64_t *next, uint32_t count, uint32_t *ret_first)
+{
+	if (count > UINT32_MAX - *next)
+		return error_new(ERROR_LIMIT, "more than %" PRIu32 " object slots", UINT32_MAX);
+	*ret_first = (uint32_t)*next;
+	*next += count;
+	return NULL;
+}
+
 /* Gives a confirmed span its place in the table and its objects their numbers. */
 static struct error *add_span(struct walk *w, const struct span_candidate *candidate)
 {
@@ -150,15 +159,15 @@ static struct error *add_span(struct walk *w, const struct span_candidate *candi
 	uint32_t index = table->count++;
 	struct span *span = &table->spans[index];
 	uint64_t size;
+	struct error *err;
 
 	*span = candidate->span;
-	span->first_object = (uint32_t)w->next_object;
+	err = span_take_numbers(&w->next_object, span->elem_count, &span->first_object);
+	if (err)
+		return err;
 	span->bits = table->bit_count;
 	w->sources[index] = candidate->source;
-	w->next_object += span->elem_count;
 	table->bit_count += bitmap_words(span->elem_count) * BITMAP_WORD_BITS;
-	if (w->next_object > UINT32_MAX)
-		return error_new(ERROR_LIMIT, "more than %" PRIu32 " object slots", UINT32_MAX);
 	size = span_is_quarantined(span) ? 0 : span->elem_size * span->elem_count;
 	if (size > span->limit - span->base)
 		size = span->limit - span->base;

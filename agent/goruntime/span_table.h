@@ -36,6 +36,12 @@ static inline uint64_t span_bytes(const struct span *span)
 	return span->page_count * GO_PAGE_SIZE;
 }
 
+/*
+ * Numbers for count objects more, from *next on: in 32 bits, of which the last is left for "none"
+ * of arrays that hold numbers.
+ */
+must_check struct error *span_take_numbers(uint64_t *next, uint32_t count, uint32_t *ret_first);
+
 /* Counts a span that contradicts the arenas or its own class. */
 void span_totals_skip(struct span_totals *totals, const struct span *span);
 

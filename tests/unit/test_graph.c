@@ -332,6 +332,31 @@ static void a_heap_beyond_the_memory_limit_is_refused(void **state)
 	fake_heap_free(heap);
 }
 
+/*
+ * Where an object's edges end is counted in 32 bits from the first of its span, so that a graph may
+ * have more edges than that, but not a span. None of its memory is read.
+ */
+static void an_object_of_more_words_than_numbers_is_refused(void **state)
+{
+	const uint64_t most = UINT64_C(1) << 35;
+	struct fake_heap *heap = fake_heap_new();
+	uint32_t span = fake_heap_add(heap, 64 << 10, 1, false);
+	struct graph *graph = NULL;
+
+	(void)state;
+	fake_heap_finish(heap);
+	fake_heap_break(heap, span);
+	fake_heap_span(heap, span)->page_count = most / GO_PAGE_SIZE;
+	assert_error(graph_read(fake_heap_memory(heap), NULL, fake_heap_spans(heap), 1, 0, &graph),
+		     ERROR_LIMIT);
+	assert_null(graph);
+	fake_heap_span(heap, span)->page_count = most / GO_PAGE_SIZE - 1;
+	assert_success(
+	    graph_read(fake_heap_memory(heap), NULL, fake_heap_spans(heap), 1, 0, &graph));
+	graph_free(graph);
+	fake_heap_free(heap);
+}
+
 static void an_empty_heap_has_an_empty_graph(void **state)
 {
 	struct fake_heap *heap = fake_heap_new();
@@ -359,6 +384,7 @@ int main(void)
 		cmocka_unit_test(spans_without_pointers_are_never_read),
 		cmocka_unit_test(several_threads_find_what_one_finds),
 		cmocka_unit_test(a_heap_beyond_the_memory_limit_is_refused),
+		cmocka_unit_test(an_object_of_more_words_than_numbers_is_refused),
 		cmocka_unit_test(an_empty_heap_has_an_empty_graph),
 	};
 

@@ -5,6 +5,7 @@
 
 #include "agent/goruntime/arena.h"
 #include "agent/goruntime/span.h"
+#include "agent/goruntime/span_table.h"
 #include "proto/base/bytes.h"
 #include "tests/support/fake_runtime.h"
 
@@ -248,6 +249,22 @@ static void lists_out_of_proportion_are_refused(void **state)
 	assert_null(table);
 }
 
+static void more_slots_than_numbers_are_refused(void **state)
+{
+	uint64_t next = UINT32_MAX - 8;
+	uint32_t first = 0;
+
+	(void)state;
+	assert_error(span_take_numbers(&next, 9, &first), ERROR_LIMIT);
+	assert_error(span_take_numbers(&next, UINT32_MAX, &first), ERROR_LIMIT);
+	assert_int_equal(next, UINT32_MAX - 8);
+	assert_success(span_take_numbers(&next, 8, &first));
+	assert_int_equal(first, UINT32_MAX - 8);
+	assert_int_equal(next, UINT32_MAX);
+	assert_success(span_take_numbers(&next, 0, &first)); /* a manual span */
+	assert_error(span_take_numbers(&next, 1, &first), ERROR_LIMIT);
+}
+
 static void arenas_on_no_list_are_found_through_their_spans(void **state)
 {
 	struct fake_runtime *r = *state;
@@ -344,6 +361,7 @@ int main(void)
 		TEST(of_overlapping_spans_the_arena_chooses),
 		TEST(structures_that_cannot_be_read_are_counted),
 		TEST(lists_out_of_proportion_are_refused),
+		cmocka_unit_test(more_slots_than_numbers_are_refused),
 		TEST(arenas_on_no_list_are_found_through_their_spans),
 		TEST(an_arena_being_added_is_not_there_yet),
 		TEST(spoilt_structures_do_no_harm),
