@@ -1,100 +1,128 @@
+/*
+ * A partition is refined: at first all parties are of one class; then, group by group, of every
+ * class those parties that enter the group part from those that do not. Which parties enter a group
+ * may come in any order, and more than once.
+ */
 #include "agent/analysis/label_class.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 
-/* Classes by a hash of their entries: open addressing, at most half full. */
-struct class_map {
-	uint32_t *slots; /* class plus 1 */
-	uint64_t mask;
+struct refinement {
+	uint32_t *of;     /* by party: its class so far */
+	uint32_t *seen;   /* by party: the last group it entered, plus 1 */
+	uint32_t *size;   /* by class */
+	uint32_t *parted; /* by class: the last group that parted it, plus 1 */
+	uint32_t *part;   /* by class: where those went that enter that group */
+	uint32_t *unused; /* classes */
+	uint32_t unused_count;
 };
 
-static uint64_t hash_entries(const uint64_t *pairs, uint64_t count)
+static void refinement_fini(struct refinement *r)
 {
-	uint64_t hash = count;
-
-	for (uint64_t i = 0; i < count; i++) {
-		hash = (hash ^ pair_second(pairs[i])) * UINT64_C(0x9e3779b97f4a7c15);
-		hash ^= hash >> 29;
-	}
-	return hash;
+	free(r->of);
+	free(r->seen);
+	free(r->size);
+	free(r->parted);
+	free(r->part);
+	free(r->unused);
 }
 
-static bool has_entries(const struct label_class *class, const struct pair_list *entries,
-			const uint64_t *pairs, uint64_t count)
+/* No more classes than parties, and one that is about to lose its last party. */
+static struct error *refinement_init(struct refinement *r, uint32_t party_count)
 {
-	if (class->entry_count != count)
-		return false;
-	for (uint64_t i = 0; i < count; i++)
-		if (pair_second(entries->pairs[class->entry + i]) != pair_second(pairs[i]))
-			return false;
-	return true;
-}
+	size_t room = party_count + (size_t)1;
 
-/* The party whose entries are count pairs from start on joins a class, or makes a new one. */
-static void classify(struct label_classes *classes, const struct class_map *map,
-		     const struct pair_list *entries, uint64_t start, uint64_t count)
-{
-	const uint64_t *pairs = entries->pairs + start;
-	uint64_t at = hash_entries(pairs, count) & map->mask;
-	uint32_t party = pair_first(pairs[0]);
-
-	for (; map->slots[at]; at = (at + 1) & map->mask) {
-		struct label_class *class = &classes->classes[map->slots[at] - 1];
-
-		if (has_entries(class, entries, pairs, count)) {
-			class->party_count++;
-			classes->of[party] = map->slots[at] - 1;
-			return;
-		}
-	}
-	classes->classes[classes->count] = (struct label_class){
-		.entry = start, .entry_count = count, .first_party = party, .party_count = 1
+	*r = (struct refinement){
+		.of = calloc(room, sizeof(*r->of)),
+		.seen = calloc(room, sizeof(*r->seen)),
+		.size = calloc(room, sizeof(*r->size)),
+		.parted = calloc(room, sizeof(*r->parted)),
+		.part = calloc(room, sizeof(*r->part)),
+		.unused = calloc(room, sizeof(*r->unused)),
 	};
-	classes->of[party] = classes->count++;
-	map->slots[at] = classes->count;
+	if (!r->of || !r->seen || !r->size || !r->parted || !r->part || !r->unused) {
+		refinement_fini(r);
+		return &error_nomem;
+	}
+	r->size[0] = party_count;
+	for (uint32_t class = party_count; class; class --)
+		r->unused[r->unused_count++] = class;
+	return NULL;
 }
 
-static void classify_all(struct label_classes *classes, const struct class_map *map,
-			 const struct pair_list *entries)
+/* The class of those of a class that enter a group. */
+static uint32_t part_of(struct refinement *r, uint32_t class, uint32_t group)
 {
-	uint64_t start = 0, end;
+	if (r->parted[class] != group + 1) {
+		uint32_t part = r->unused[--r->unused_count];
 
-	for (; start < entries->count; start = end) {
-		uint32_t party = pair_first(entries->pairs[start]);
+		r->parted[part] = 0;
+		r->parted[class] = group + 1;
+		r->part[class] = part;
+	}
+	return r->part[class];
+}
 
-		for (end = start + 1; end < entries->count;)
-			if (pair_first(entries->pairs[end]) != party)
-				break;
-			else
-				end++;
-		classify(classes, map, entries, start, end - start);
+static void enter(struct refinement *r, uint32_t party, uint32_t group)
+{
+	uint32_t class = r->of[party], part;
+
+	if (r->seen[party] == group + 1)
+		return;
+	r->seen[party] = group + 1;
+	/* One that is alone stays so, unless others of its class entered this group before it. */
+	if (r->size[class] == 1 && r->parted[class] != group + 1)
+		return;
+	part = part_of(r, class, group);
+	r->of[party] = part;
+	r->size[part]++;
+	if (!--r->size[class])
+		r->unused[r->unused_count++] = class;
+}
+
+/* Classes are numbered by their first parties. */
+static void number_classes(struct refinement *r, struct label_classes *classes,
+			   uint32_t party_count)
+{
+	uint32_t *numbers = r->part;
+
+	for (uint32_t class = 0; class <= party_count; class ++)
+		numbers[class] = CLASS_NONE;
+	for (uint32_t party = 0; party < party_count; party++) {
+		uint32_t *number = &numbers[r->of[party]];
+
+		classes->of[party] = CLASS_NONE;
+		if (!r->seen[party])
+			continue;
+		if (*number == CLASS_NONE) {
+			*number = classes->count++;
+			classes->classes[*number].first_party = party;
+		}
+		classes->classes[*number].party_count++;
+		classes->of[party] = *number;
 	}
 }
 
 struct error *label_classes_init(struct label_classes *classes, uint32_t party_count,
 				 const struct pair_list *entries)
 {
-	uint64_t slot_count = 16;
-	struct class_map map;
+	struct refinement r;
+	struct error *err = refinement_init(&r, party_count);
 
-	while (slot_count < 2 * (uint64_t)party_count)
-		slot_count *= 2;
-	*classes = (struct label_classes){
-		.classes = calloc(party_count, sizeof(*classes->classes)),
-		.of = malloc(party_count * sizeof(*classes->of)),
-	};
-	map.slots = calloc(slot_count, sizeof(*map.slots));
-	map.mask = slot_count - 1;
-	if (!classes->classes || !classes->of || !map.slots) {
-		free(map.slots);
+	*classes = (struct label_classes){ 0 };
+	if (err)
+		return err;
+	classes->classes = calloc(party_count, sizeof(*classes->classes));
+	classes->of = malloc(party_count * sizeof(*classes->of));
+	if (!classes->classes || !classes->of) {
+		refinement_fini(&r);
 		label_classes_fini(classes);
 		return &error_nomem;
 	}
-	for (uint32_t i = 0; i < party_count; i++)
-		classes->of[i] = CLASS_NONE;
-	classify_all(classes, &map, entries);
-	free(map.slots);
+	for (uint64_t i = 0; i < entries->count; i++)
+		enter(&r, pair_second(entries->pairs[i]), pair_first(entries->pairs[i]));
+	number_classes(&r, classes, party_count);
+	refinement_fini(&r);
 	return NULL;
 }
 

@@ -11,7 +11,6 @@
 #define CLASS_NONE UINT32_MAX
 
 struct label_class {
-	uint64_t entry, entry_count; /* its entries, in the list of all */
 	uint32_t first_party;
 	uint32_t party_count;
 };
@@ -22,7 +21,7 @@ struct label_classes {
 	uint32_t *of; /* by party, or CLASS_NONE: it reaches nothing that is shared */
 };
 
-/* Entries are pairs of party and group, sorted; borrowed. */
+/* Entries are pairs of group and party, those of a group side by side; borrowed for the call. */
 must_check struct error *label_classes_init(struct label_classes *classes, uint32_t party_count,
 					    const struct pair_list *entries);
 void label_classes_fini(struct label_classes *classes);

@@ -205,9 +205,9 @@ static struct error *find(struct folding *f, struct coloring *coloring, uint64_t
 	name_groups(f);
 	f->groups->of = of;
 	for (uint64_t i = 0; i < entries->count; i++)
-		entries->pairs[i] = (entries->pairs[i] & ~(uint64_t)UINT32_MAX) |
-				    of[pair_second(entries->pairs[i])];
-	err = pair_list_sort(entries);
+		entries->pairs[i] = (uint64_t)of[pair_second(entries->pairs[i])] << 32 |
+				    pair_first(entries->pairs[i]);
+	err = pair_list_sort_by_first(entries);
 	return err ? err : connect(f, workers_clamp(coloring->input->thread_count));
 }
 

@@ -21,8 +21,8 @@ struct groups {
 };
 
 /*
- * Takes the colours of a colouring with shared_count shared objects for its own use. The seconds of
- * entries, objects, become groups.
+ * Takes the colours of a colouring with shared_count shared objects for its own use. Entries, pairs
+ * of party and object, become pairs of group and party, sorted by group.
  */
 must_check struct error *groups_find(struct coloring *coloring, uint64_t shared_count,
 				     struct pair_list *entries, struct groups *ret);

@@ -13,7 +13,7 @@
  */
 #include "agent/analysis/label_reach.h"
 
-#include <inttypes.h>
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,17 +51,15 @@ struct class_usage {
 struct reach {
 	const struct label_attribution *input;
 	const struct groups *groups;
-	const struct pair_list *entries;
+	struct pair_list *entries; /* later: of group and class, one for each class */
 	struct budget *budget;
 	struct label_classes classes;
 	struct class_usage *usage; /* by class */
-	/* Classes that enter group g: entering[entering_ends[g]] up to those of the next. */
-	uint32_t *entering_ends, *entering;
-	uint8_t *flags; /* by group */
+	uint8_t *flags;            /* by group */
 	struct group_share *shares;
 	uint32_t *places; /* by group */
 	uint32_t place_count;
-	struct pages entering_pages, ends_pages, flag_pages, share_pages, place_pages;
+	struct pages flag_pages, share_pages, place_pages;
 	unsigned words; /* of a mask */
 	unsigned threads;
 };
@@ -70,59 +68,9 @@ static void reach_fini(struct reach *r)
 {
 	label_classes_fini(&r->classes);
 	free(r->usage);
-	pages_fini(&r->entering_pages);
-	pages_fini(&r->ends_pages);
 	pages_fini(&r->flag_pages);
 	pages_fini(&r->share_pages);
 	pages_fini(&r->place_pages);
-}
-
-/* Calls visit for each group that a class enters, class by class. */
-static void for_each_entry(struct reach *r,
-			   void (*visit)(struct reach *r, uint32_t group, uint32_t class))
-{
-	for (uint32_t c = 0; c < r->classes.count; c++) {
-		const struct label_class *class = &r->classes.classes[c];
-
-		for (uint64_t i = 0; i < class->entry_count; i++)
-			visit(r, pair_second(r->entries->pairs[class->entry + i]), c);
-	}
-}
-
-/* Before any has been placed, the end of a group's entries is two further on. */
-static void count_entry(struct reach *r, uint32_t group, uint32_t class)
-{
-	(void)class;
-	r->entering_ends[group + 2]++;
-}
-
-static void place_entry(struct reach *r, uint32_t group, uint32_t class)
-{
-	r->entering[r->entering_ends[group + 1]++] = class;
-}
-
-/* Entries class by class become entries group by group. */
-static struct error *list_entering(struct reach *r)
-{
-	uint64_t ends = r->groups->count + UINT64_C(2);
-	struct error *err;
-
-	if (r->entries->count > UINT32_MAX)
-		return error_new(ERROR_LIMIT, "%" PRIu64 " ways into what is shared",
-				 r->entries->count);
-	err = pages_init(&r->ends_pages, r->budget, ends * sizeof(uint32_t));
-	if (!err)
-		err =
-		    pages_init(&r->entering_pages, r->budget, r->entries->count * sizeof(uint32_t));
-	if (err)
-		return err;
-	r->entering_ends = r->ends_pages.data;
-	r->entering = r->entering_pages.data;
-	for_each_entry(r, count_entry);
-	for (uint64_t i = 1; i < ends; i++)
-		r->entering_ends[i] += r->entering_ends[i - 1];
-	for_each_entry(r, place_entry);
-	return NULL;
 }
 
 /* ---- places ---- */
@@ -195,9 +143,7 @@ static struct error *reach_init(struct reach *r)
 	r->usage = calloc(r->classes.count + (size_t)1, sizeof(*r->usage));
 	if (!r->usage)
 		return &error_nomem;
-	err = list_entering(r);
-	if (!err)
-		err = find_places(r);
+	err = find_places(r);
 	if (!err)
 		err = pages_init(&r->flag_pages, r->budget, count);
 	if (!err)
@@ -208,25 +154,42 @@ static struct error *reach_init(struct reach *r)
 	return err;
 }
 
-static void flag_entries(struct reach *r, uint32_t party, uint8_t flag)
+static bool flag_entries(struct reach *r, uint32_t party, uint8_t flag)
 {
-	const struct label_class *class;
-
 	if (r->classes.of[party] == CLASS_NONE)
-		return;
-	class = &r->classes.classes[r->classes.of[party]];
-	for (uint64_t i = 0; i < class->entry_count; i++)
-		r->flags[pair_second(r->entries->pairs[class->entry + i])] |= flag;
+		return false;
+	for (uint64_t i = 0; i < r->entries->count; i++)
+		if (pair_second(r->entries->pairs[i]) == party)
+			r->flags[pair_first(r->entries->pairs[i])] |= flag;
+	return true;
 }
 
 static void flag_groups(struct reach *r)
 {
 	const struct pair_list *edges = &r->groups->edges;
+	bool global = flag_entries(r, label_global_party(r->input), REACHED_BY_GLOBAL);
+	bool system = flag_entries(r, label_system_party(r->input), REACHED_BY_SYSTEM);
 
-	flag_entries(r, label_global_party(r->input), REACHED_BY_GLOBAL);
-	flag_entries(r, label_system_party(r->input), REACHED_BY_SYSTEM);
+	if (!global && !system)
+		return;
 	for (uint64_t i = 0; i < edges->count; i++)
 		r->flags[pair_second(edges->pairs[i])] |= r->flags[pair_first(edges->pairs[i])];
+}
+
+/* Parties of a class enter the same groups: its first one stands for all. */
+static void keep_first_parties(struct reach *r)
+{
+	struct pair_list *entries = r->entries;
+	uint64_t kept = 0;
+
+	for (uint64_t i = 0; i < entries->count; i++) {
+		uint32_t party = pair_second(entries->pairs[i]), class = r->classes.of[party];
+
+		if (r->classes.classes[class].first_party == party)
+			entries->pairs[kept++] =
+			    (uint64_t)pair_first(entries->pairs[i]) << 32 | class;
+	}
+	entries->count = kept;
 }
 
 /* ---- blocks of classes ---- */
@@ -234,7 +197,7 @@ static void flag_groups(struct reach *r)
 /* Sums for the classes of a block. */
 struct tally {
 	struct sum each[64 * MASK_WORDS_MAX];
-	struct sum all[MASK_WORDS_MAX]; /* for all 64 classes of a word */
+	struct sum all; /* for each of them */
 };
 
 /* One thread's. */
@@ -243,6 +206,7 @@ struct carrier {
 	struct pages mask_pages;
 	uint64_t *masks; /* by place, words of each; zero while the place is free */
 	uint32_t first_class, end_class;
+	uint64_t several[MASK_WORDS_MAX]; /* classes of more than one party */
 	struct tally reachable, global_overlap, system_overlap;
 	uint64_t rest[64 * MASK_WORDS_MAX];
 };
@@ -281,14 +245,15 @@ static void enter(const struct carrier *c, uint64_t *mask, uint32_t class)
 static void carry(struct carrier *c, group_visit *visit)
 {
 	const struct pair_list *edges = &c->r->groups->edges;
-	const uint32_t *entering_ends = c->r->entering_ends;
-	uint64_t edge = 0;
+	const struct pair_list *entries = c->r->entries;
+	uint64_t edge = 0, entry = 0;
 
 	for (uint32_t group = 0; group < c->r->groups->count; group++) {
 		uint64_t *mask = mask_of(c, group);
 
-		for (uint32_t i = entering_ends[group]; i < entering_ends[group + 1]; i++)
-			enter(c, mask, c->r->entering[i]);
+		for (; entry < entries->count && pair_first(entries->pairs[entry]) == group;
+		     entry++)
+			enter(c, mask, pair_second(entries->pairs[entry]));
 		visit(c, group, mask);
 		for (; edge < edges->count && pair_first(edges->pairs[edge]) == group; edge++)
 			hand_on(c, mask, pair_second(edges->pairs[edge]));
@@ -308,41 +273,49 @@ static void note_first(struct reach *r, struct group_share *share, uint32_t clas
 		;
 }
 
-static void count_parties(struct carrier *c, uint32_t group, const uint64_t *mask)
+/* How many bits of a mask are set: first in each byte, of which 16 words' add up to 128 at most. */
+static uint32_t count_bits(const uint64_t *mask, unsigned words)
 {
-	const struct label_class *classes = c->r->classes.classes;
-	struct group_share *share = &c->r->shares[group];
-	uint32_t parties = 0, first = CLASS_NONE;
+	const uint64_t ones = UINT64_C(0x0101010101010101);
+	uint64_t bytes = 0;
 
-	for (unsigned w = c->r->words; w--;) {
-		for (uint64_t bits = mask[w]; bits; bits &= bits - 1)
-			parties +=
-			    classes[c->first_class + 64 * w + (uint32_t)__builtin_ctzll(bits)]
-				.party_count;
-		if (mask[w])
-			first = c->first_class + 64 * w + (uint32_t)__builtin_ctzll(mask[w]);
+	static_assert(MASK_WORDS_MAX * 8 <= UINT8_MAX, "sums in bytes");
+	for (unsigned w = 0; w < words; w++) {
+		uint64_t bits = mask[w];
+
+		bits -= bits >> 1 & 0x55 * ones;
+		bits = (bits & 0x33 * ones) + (bits >> 2 & 0x33 * ones);
+		bytes += (bits + (bits >> 4)) & 0x0f * ones;
 	}
-	if (!parties)
-		return;
-	atomic_fetch_add_explicit(&share->parties, parties, memory_order_relaxed);
-	note_first(c->r, share, first);
+	bytes = (bytes & 0x00ff00ff00ff00ff) + (bytes >> 8 & 0x00ff00ff00ff00ff);
+	return (uint32_t)(bytes * 0x0001000100010001 >> 48);
 }
 
-/* The same where every class is a single party. */
-static void count_single_parties(struct carrier *c, uint32_t group, const uint64_t *mask)
+/* The parties of classes that are more than one. */
+static uint32_t count_other_parties(const struct carrier *c, const uint64_t *mask)
+{
+	const struct label_class *classes = c->r->classes.classes + c->first_class;
+	uint32_t count = 0;
+
+	for (unsigned w = 0; w < c->r->words; w++)
+		for (uint64_t bits = mask[w] & c->several[w]; bits; bits &= bits - 1)
+			count += classes[64 * w + (unsigned)__builtin_ctzll(bits)].party_count - 1;
+	return count;
+}
+
+static void count_parties(struct carrier *c, uint32_t group, const uint64_t *mask)
 {
 	struct group_share *share = &c->r->shares[group];
-	uint32_t parties = 0, first = CLASS_NONE;
+	uint32_t parties = count_bits(mask, c->r->words);
+	unsigned w = 0;
 
-	for (unsigned w = c->r->words; w--;) {
-		parties += (uint32_t)__builtin_popcountll(mask[w]);
-		if (mask[w])
-			first = c->first_class + 64 * w + (uint32_t)__builtin_ctzll(mask[w]);
-	}
 	if (!parties)
 		return;
+	parties += count_other_parties(c, mask);
 	atomic_fetch_add_explicit(&share->parties, parties, memory_order_relaxed);
-	note_first(c->r, share, first);
+	while (!mask[w])
+		w++;
+	note_first(c->r, share, c->first_class + 64 * w + (uint32_t)__builtin_ctzll(mask[w]));
 }
 
 static void add(struct sum *to, const struct sum *what)
@@ -358,24 +331,18 @@ static struct sum negative(const struct sum *what)
 	return (struct sum){ -what->bytes, -what->objects, -what->share };
 }
 
-/* Of a word that is mostly set, what is not set is taken from what all have. */
+/* What is not set in a mask of mostly set bits is taken from what all classes have. */
 static void add_to_classes(struct tally *tally, const uint64_t *mask, unsigned words,
-			   const struct sum *what)
+			   bool mostly_set, const struct sum *what)
 {
-	const struct sum less = negative(what);
+	const struct sum less = negative(what), *each = mostly_set ? &less : what;
+	uint64_t invert = mostly_set ? UINT64_MAX : 0;
 
-	for (unsigned w = 0; w < words; w++) {
-		uint64_t bits = mask[w];
-		const struct sum *each = what;
-
-		if (__builtin_popcountll(bits) > 32) {
-			add(&tally->all[w], what);
-			bits = ~bits;
-			each = &less;
-		}
-		for (; bits; bits &= bits - 1)
+	if (mostly_set)
+		add(&tally->all, what);
+	for (unsigned w = 0; w < words; w++)
+		for (uint64_t bits = mask[w] ^ invert; bits; bits &= bits - 1)
 			add(&tally->each[64 * w + (unsigned)__builtin_ctzll(bits)], each);
-	}
 }
 
 static void give(struct carrier *c, uint32_t group, const uint64_t *mask)
@@ -385,12 +352,14 @@ static void give(struct carrier *c, uint32_t group, const uint64_t *mask)
 	uint32_t parties = share->parties, first = c->r->classes.count - share->first;
 	uint64_t rest = share->rest;
 	const struct sum what = { size->bytes, size->objects, (size->bytes - rest) / parties };
+	unsigned words = c->r->words;
+	bool mostly_set = count_bits(mask, words) > 32 * words;
 
-	add_to_classes(&c->reachable, mask, c->r->words, &what);
+	add_to_classes(&c->reachable, mask, words, mostly_set, &what);
 	if (c->r->flags[group] & REACHED_BY_GLOBAL)
-		add_to_classes(&c->global_overlap, mask, c->r->words, &what);
+		add_to_classes(&c->global_overlap, mask, words, mostly_set, &what);
 	if (c->r->flags[group] & REACHED_BY_SYSTEM)
-		add_to_classes(&c->system_overlap, mask, c->r->words, &what);
+		add_to_classes(&c->system_overlap, mask, words, mostly_set, &what);
 	if (first >= c->first_class && first < c->end_class)
 		c->rest[first - c->first_class] += rest;
 }
@@ -399,7 +368,7 @@ static struct sum sum_of(const struct tally *tally, uint32_t bit)
 {
 	struct sum sum = tally->each[bit];
 
-	add(&sum, &tally->all[bit / 64]);
+	add(&sum, &tally->all);
 	return sum;
 }
 
@@ -417,12 +386,24 @@ static void keep_usage(const struct carrier *c)
 	}
 }
 
+static void note_several(struct carrier *c)
+{
+	memset(c->several, 0, sizeof(c->several));
+	for (uint32_t class = c->first_class; class < c->end_class; class ++) {
+		uint32_t bit = class - c->first_class;
+
+		if (c->r->classes.classes[class].party_count > 1)
+			c->several[bit / 64] |= UINT64_C(1) << bit % 64;
+	}
+}
+
 static void carry_block(struct carrier *c, const struct pass *pass, uint32_t first_class)
 {
 	uint32_t left = c->r->classes.count - first_class, at_once = 64 * c->r->words;
 
 	c->first_class = first_class;
 	c->end_class = first_class + (left < at_once ? left : at_once);
+	note_several(c);
 	memset(&c->reachable, 0, sizeof(c->reachable));
 	memset(&c->global_overlap, 0, sizeof(c->global_overlap));
 	memset(&c->system_overlap, 0, sizeof(c->system_overlap));
@@ -458,20 +439,9 @@ static struct error *run_pass(void *arg, unsigned i)
 	return NULL;
 }
 
-static bool has_single_parties(const struct label_classes *classes)
-{
-	for (uint32_t i = 0; i < classes->count; i++)
-		if (classes->classes[i].party_count != 1)
-			return false;
-	return true;
-}
-
 static struct error *count_all(struct reach *r)
 {
-	struct pass pass = {
-		.r = r,
-		.visit = has_single_parties(&r->classes) ? count_single_parties : count_parties,
-	};
+	struct pass pass = { .r = r, .visit = count_parties };
 
 	return workers_run(r->threads, run_pass, &pass);
 }
@@ -551,6 +521,7 @@ static struct error *attribute(struct reach *r, struct party_usage *usage)
 	struct error *err;
 
 	flag_groups(r);
+	keep_first_parties(r);
 	err = count_all(r);
 	if (!err)
 		err = workers_run(r->threads, run_divide, &division);
@@ -562,7 +533,7 @@ static struct error *attribute(struct reach *r, struct party_usage *usage)
 }
 
 struct error *label_reach(const struct label_attribution *input, const struct groups *groups,
-			  const struct pair_list *entries, struct budget *budget,
+			  struct pair_list *entries, struct budget *budget,
 			  struct party_usage *usage)
 {
 	struct reach r = {

@@ -9,9 +9,12 @@
 #include "agent/analysis/label_class.h"
 #include "agent/analysis/label_group.h"
 
-/* Adds what the parties reach of the shared part to their usage; entries are party and group. */
+/*
+ * Adds what the parties reach of the shared part to their usage. Takes the entries, pairs of group
+ * and party sorted by group, for its own use.
+ */
 must_check struct error *label_reach(const struct label_attribution *input,
-				     const struct groups *groups, const struct pair_list *entries,
+				     const struct groups *groups, struct pair_list *entries,
 				     struct budget *budget, struct party_usage *usage);
 
 #endif

@@ -118,7 +118,8 @@ static void drop_repetitions(struct pair_list *list)
 	list->count = kept;
 }
 
-struct error *pair_list_sort(struct pair_list *list)
+/* By the bits from shift on. */
+static struct error *sort_from(struct pair_list *list, unsigned shift)
 {
 	struct pages other, swap;
 	struct error *err;
@@ -129,7 +130,7 @@ struct error *pair_list_sort(struct pair_list *list)
 	err = pages_init(&other, list->budget, list->pages.size);
 	if (err)
 		return err;
-	for (unsigned shift = 0; shift < 64; shift += DIGIT_BITS) {
+	for (; shift < 64; shift += DIGIT_BITS) {
 		if (!sort_by_digit(list->pairs, other.data, list->count, shift))
 			continue;
 		swap = list->pages;
@@ -138,7 +139,21 @@ struct error *pair_list_sort(struct pair_list *list)
 		list->pairs = list->pages.data;
 	}
 	pages_fini(&other);
+	return NULL;
+}
+
+struct error *pair_list_sort(struct pair_list *list)
+{
+	struct error *err = sort_from(list, 0);
+
+	if (err)
+		return err;
 	drop_repetitions(list);
 	pages_trim(&list->pages, list->count * sizeof(uint64_t));
 	return NULL;
+}
+
+struct error *pair_list_sort_by_first(struct pair_list *list)
+{
+	return sort_from(list, 32);
 }

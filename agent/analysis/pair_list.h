@@ -41,4 +41,7 @@ must_check struct error *pair_list_join(struct pair_list *list, struct pair_list
 /* Sorts by first, then second, and drops repetitions. */
 must_check struct error *pair_list_sort(struct pair_list *list);
 
+/* Sorts by first alone. */
+must_check struct error *pair_list_sort_by_first(struct pair_list *list);
+
 #endif
