@@ -203,6 +203,7 @@ static struct error *find(struct folding *f, struct coloring *coloring, uint64_t
 	if (err)
 		return err;
 	name_groups(f);
+	folding_fini(f);
 	f->groups->of = of;
 	for (uint64_t i = 0; i < entries->count; i++)
 		entries->pairs[i] = (uint64_t)of[pair_second(entries->pairs[i])] << 32 |

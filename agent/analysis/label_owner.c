@@ -1,6 +1,7 @@
 #include "agent/analysis/label_owner.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/analysis/graph_private.h"
 #include "agent/analysis/mark.h"
@@ -19,9 +20,11 @@ struct finding {
 	const struct layout *layout;
 	const struct graph *graph;
 	struct label_owners *owners;
-	uint32_t *owner_of; /* of gs, by object: index in owners, plus 1 */
+	uint64_t *owned; /* a bit for each object */
+	struct pages owned_pages;
+	struct label_owner *gs; /* by object */
+	size_t g_count;
 	const struct goroutine_table *goroutines;
-	struct pages owner_pages;
 	struct budget budget;
 };
 
@@ -35,7 +38,7 @@ static struct error *add(struct finding *f, uint32_t object, uint32_t goroutine)
 {
 	struct label_owners *owners = f->owners;
 
-	if (object == OBJECT_NONE || f->owner_of[object])
+	if (object == OBJECT_NONE || bitmap_get(f->owned, object))
 		return NULL;
 	if (owners->count == owners->capacity) {
 		size_t capacity = owners->capacity ? 2 * owners->capacity : 256;
@@ -48,7 +51,7 @@ static struct error *add(struct finding *f, uint32_t object, uint32_t goroutine)
 		owners->capacity = capacity;
 	}
 	owners->items[owners->count++] = (struct label_owner){ object, goroutine };
-	f->owner_of[object] = (uint32_t)owners->count;
+	bitmap_set(f->owned, object);
 	return NULL;
 }
 
@@ -68,6 +71,38 @@ static struct error *add_goroutines(struct finding *f)
 			err = add_at(f, g->g, i);
 	}
 	return err;
+}
+
+static int by_object(const void *a, const void *b)
+{
+	const struct label_owner *left = a, *right = b;
+
+	return (left->object > right->object) - (left->object < right->object);
+}
+
+/* What was added so far are gs. */
+static struct error *sort_gs(struct finding *f)
+{
+	size_t count = f->owners->count;
+
+	f->gs = calloc(count + 1, sizeof(*f->gs));
+	if (!f->gs)
+		return &error_nomem;
+	if (count)
+		memcpy(f->gs, f->owners->items, count * sizeof(*f->gs));
+	f->g_count = count;
+	qsort(f->gs, count, sizeof(*f->gs), by_object);
+	return NULL;
+}
+
+/* The g that an object is, or NULL. */
+static const struct label_owner *find_g(const struct finding *f, uint32_t object)
+{
+	const struct label_owner key = { .object = object };
+
+	if (!bitmap_get(f->owned, object))
+		return NULL;
+	return bsearch(&key, f->gs, f->g_count, sizeof(*f->gs), by_object);
 }
 
 static struct error *add_runtime(struct finding *f)
@@ -112,10 +147,8 @@ static struct error *add_sudog(struct finding *f, const struct span *span, uint3
 	bool waiting = false;
 	struct error *err;
 
-	if (!edge_count || !f->owner_of[edges[0]])
-		return NULL;
-	g = &f->owners->items[f->owner_of[edges[0]] - 1];
-	if (g->object != edges[0] || g->goroutine == ROOT_NO_GOROUTINE)
+	g = edge_count ? find_g(f, edges[0]) : NULL;
+	if (!g)
 		return NULL;
 	err = is_waiting(f, span_object_addr(span, object),
 			 goroutine_table_at(f->goroutines, g->goroutine)->g, &waiting);
@@ -175,18 +208,21 @@ struct error *label_owners_read(struct memory *memory, const struct layout *layo
 		.goroutines = goroutines,
 		.budget = graph_budget_left(graph),
 	};
-	struct error *err = pages_init(&f.owner_pages, &f.budget,
-				       graph->lookup->object_end * (uint64_t)sizeof(uint32_t));
+	uint64_t words = bitmap_words(graph->lookup->object_end);
+	struct error *err = pages_init(&f.owned_pages, &f.budget, words * sizeof(uint64_t));
 
 	if (err)
 		return err;
-	f.owner_of = f.owner_pages.data;
+	f.owned = f.owned_pages.data;
 	err = add_goroutines(&f);
+	if (!err)
+		err = sort_gs(&f);
 	if (!err)
 		err = add_runtime(&f);
 	if (!err)
 		err = add_sudogs(&f);
-	pages_fini(&f.owner_pages);
+	pages_fini(&f.owned_pages);
+	free(f.gs);
 	if (err) {
 		label_owners_fini(&owners);
 		return error_context(err, "what goroutines own");
