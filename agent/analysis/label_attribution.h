@@ -22,6 +22,7 @@ struct graph;
 struct heap_root;
 struct label_owner;
 struct label_owners;
+struct mark;
 struct root_set;
 struct special_table;
 
@@ -71,9 +72,14 @@ struct party_usage {
 
 /*
  * Fills usage, zeroed by the caller, for party_count parties. ERROR_OUT_OF_MEMORY if it does not
- * fit what the graph leaves of its memory limit, ERROR_LIMIT for too many parties.
+ * fit what the graph leaves of its memory limit, ERROR_LIMIT for too many parties. Owners may own
+ * what is not live.
  */
 must_check struct error *label_attribute(const struct label_attribution *input,
 					 struct party_usage *usage);
+
+/* The same, and the graph is marked by the way; the caller frees *ret with mark_free. */
+must_check struct error *label_mark(const struct label_attribution *input,
+				    struct party_usage *usage, struct mark **ret);
 
 #endif

@@ -21,7 +21,9 @@ enum {
 
 struct painting {
 	struct coloring *coloring;
-	_Atomic uint64_t next_span, next_root, next_special, next_owner;
+	enum mark_phase phase;
+	_Atomic uint64_t next_span, next_root, next_special;
+	_Atomic uint64_t found_bytes; /* in a later phase */
 	struct work_pool pool;
 };
 
@@ -36,10 +38,33 @@ struct painter {
 	struct painting *painting;
 	const struct graph *graph;
 	_Atomic uint32_t *colors;
+	uint64_t found_bytes;
 	struct work work;
 	uint32_t head, length;
 	struct queued queue[QUEUE_SIZE];
 };
+
+/* Of an object that nothing led to before. */
+static void count_found(struct painter *p, uint32_t object)
+{
+	uint32_t span;
+
+	if (p->painting->phase == MARK_EXACT)
+		return;
+	span = span_lookup_span_of(p->graph->lookup, object);
+	p->found_bytes += span_table_at(p->graph->spans, span)->elem_size;
+}
+
+static struct error *visit_owned(struct painter *p, uint32_t object)
+{
+	uint32_t old = atomic_fetch_or_explicit(&p->colors[object], (uint32_t)COLOR_FOUND,
+						memory_order_relaxed);
+
+	if (old & COLOR_FOUND)
+		return NULL;
+	count_found(p, object);
+	return old & COLOR_HAS_EDGES ? work_push(&p->work, object) : NULL;
+}
 
 /* Raises an object's colour; what it leads to must then be raised too. */
 static struct error *visit(struct painter *p, uint32_t object, uint32_t color)
@@ -49,11 +74,15 @@ static struct error *visit(struct painter *p, uint32_t object, uint32_t color)
 	do {
 		uint32_t bare = old & COLOR_MASK;
 
-		if (old & COLOR_OWNED || bare == color || bare == COLOR_SHARED)
+		if (old & COLOR_OWNED)
+			return visit_owned(p, object);
+		if (bare == color || bare == COLOR_SHARED)
 			return NULL;
 		raised = (old & COLOR_HAS_EDGES) | (bare ? (uint32_t)COLOR_SHARED : color);
 	} while (!atomic_compare_exchange_weak_explicit(
 	    &p->colors[object], &old, raised, memory_order_relaxed, memory_order_relaxed));
+	if (!(old & COLOR_MASK))
+		count_found(p, object);
 	return old & COLOR_HAS_EDGES ? work_push(&p->work, object) : NULL;
 }
 
@@ -137,20 +166,6 @@ static bool next_piece(_Atomic uint64_t *next, uint64_t count, uint64_t *ret_sta
 	return true;
 }
 
-static struct error *paint_owned(struct painter *p, uint64_t start, uint64_t end)
-{
-	const struct label_owners *owners = p->painting->coloring->input->owners;
-	struct error *err = NULL;
-
-	for (uint64_t i = start; i < end && !err; i++) {
-		uint32_t object = owners->items[i].object;
-
-		if (color_of(p->painting->coloring, object) & COLOR_HAS_EDGES)
-			err = work_push(&p->work, object);
-	}
-	return err ? err : drain(p);
-}
-
 static struct error *paint_roots(struct painter *p, uint64_t start, uint64_t end)
 {
 	const struct label_attribution *input = p->painting->coloring->input;
@@ -159,7 +174,8 @@ static struct error *paint_roots(struct painter *p, uint64_t start, uint64_t end
 	for (uint64_t i = start; i < end && !err; i++) {
 		const struct heap_root *root = root_set_at(input->roots, i);
 
-		err = visit(p, root->object, label_party_of_root(input, root) + 1);
+		if (mark_phase_of((enum root_kind)root->kind) == p->painting->phase)
+			err = visit(p, root->object, label_party_of_root(input, root) + 1);
 	}
 	return err ? err : drain(p);
 }
@@ -189,15 +205,14 @@ static struct error *paint_all(struct painter *p)
 {
 	struct painting *painting = p->painting;
 	const struct label_attribution *input = painting->coloring->input;
+	uint64_t specials =
+	    painting->phase == MARK_EXACT ? special_table_count(input->specials) : 0;
 	uint64_t start, end;
 	struct error *err = NULL;
 
-	while (!err && next_piece(&painting->next_owner, input->owners->count, &start, &end))
-		err = paint_owned(p, start, end);
 	while (!err && next_piece(&painting->next_root, root_set_count(input->roots), &start, &end))
 		err = paint_roots(p, start, end);
-	while (!err && next_piece(&painting->next_special, special_table_count(input->specials),
-				  &start, &end))
+	while (!err && next_piece(&painting->next_special, specials, &start, &end))
 		err = paint_specials(p, start, end);
 	while (!err && work_refill(&p->work))
 		err = drain(p);
@@ -219,6 +234,7 @@ static struct error *run_painter(void *arg, unsigned i)
 	if (err)
 		work_abort(&p.work);
 	work_leave(&p.work);
+	atomic_fetch_add(&painting->found_bytes, p.found_bytes);
 	return err;
 }
 
@@ -260,6 +276,33 @@ static void claim_owned(struct coloring *coloring)
 	}
 }
 
+/* What is owned and was not found is nobody's. */
+static void disown_garbage(struct coloring *coloring)
+{
+	const struct label_owners *owners = coloring->input->owners;
+
+	for (size_t i = 0; i < owners->count; i++) {
+		_Atomic uint32_t *color = &coloring->colors[owners->items[i].object];
+
+		if (!(atomic_load_explicit(color, memory_order_relaxed) & COLOR_FOUND))
+			atomic_fetch_and_explicit(color, ~(uint32_t)COLOR_MASK,
+						  memory_order_relaxed);
+	}
+}
+
+static struct error *paint_phase(struct coloring *coloring, enum mark_phase phase)
+{
+	struct painting painting = { .coloring = coloring, .phase = phase };
+	unsigned threads = workers_clamp(coloring->input->thread_count);
+	struct error *err;
+
+	work_pool_init(&painting.pool);
+	err = workers_run(threads, run_painter, &painting);
+	work_pool_fini(&painting.pool);
+	coloring->later_bytes[phase] = painting.found_bytes;
+	return err;
+}
+
 static struct error *paint(struct coloring *coloring)
 {
 	struct painting painting = { .coloring = coloring };
@@ -269,9 +312,9 @@ static struct error *paint(struct coloring *coloring)
 	if (err)
 		return err;
 	claim_owned(coloring);
-	work_pool_init(&painting.pool);
-	err = workers_run(threads, run_painter, &painting);
-	work_pool_fini(&painting.pool);
+	for (enum mark_phase phase = MARK_EXACT; phase < MARK_PHASE_COUNT && !err; phase++)
+		err = paint_phase(coloring, phase);
+	disown_garbage(coloring);
 	return err;
 }
 
@@ -298,32 +341,74 @@ void coloring_fini(struct coloring *coloring)
 	coloring->colors = NULL;
 }
 
-static uint64_t count_span(const struct coloring *coloring, const struct span *span,
-			   struct party_usage *usage)
+/* ---- what each party holds alone ---- */
+
+struct counting {
+	const struct coloring *coloring;
+	object_state *states;      /* or NULL */
+	struct party_usage *usage; /* by thread and party */
+	_Atomic uint64_t next_span;
+	_Atomic uint64_t shared_objects, shared_bytes;
+};
+
+static void count_span(struct counting *c, const struct span *span, struct party_usage *usage)
 {
 	uint64_t shared = 0;
 
 	for (uint32_t slot = 0; slot < span->elem_count; slot++) {
-		uint32_t color = color_of(coloring, span->first_object + slot) & COLOR_MASK;
+		uint32_t object = span->first_object + slot;
+		uint32_t color = color_of(c->coloring, object) & COLOR_MASK;
 
+		if (!color)
+			continue;
+		if (c->states)
+			c->states[object] |= STATE_LIVE;
 		if (color == COLOR_SHARED) {
 			shared++;
-		} else if (color) {
+		} else {
 			usage[color - 1].exclusive.objects++;
 			usage[color - 1].exclusive.bytes += span->elem_size;
 		}
 	}
-	return shared;
+	if (!shared)
+		return;
+	atomic_fetch_add_explicit(&c->shared_objects, shared, memory_order_relaxed);
+	atomic_fetch_add_explicit(&c->shared_bytes, shared * span->elem_size, memory_order_relaxed);
 }
 
-uint64_t coloring_count(const struct coloring *coloring, struct party_usage *usage)
+static struct error *run_count(void *arg, unsigned thread)
 {
-	const struct span_table *spans = coloring->input->graph->spans;
-	uint64_t shared = 0;
+	struct counting *c = arg;
+	const struct label_attribution *input = c->coloring->input;
+	struct party_usage *usage = c->usage + (size_t)thread * input->party_count;
+	uint64_t start, end;
 
-	for (uint32_t i = 0; i < span_table_count(spans); i++)
-		shared += count_span(coloring, span_table_at(spans, i), usage);
-	return shared;
+	while (next_piece(&c->next_span, span_table_count(input->graph->spans), &start, &end))
+		for (; start < end; start++)
+			count_span(c, span_table_at(input->graph->spans, (uint32_t)start), usage);
+	return NULL;
+}
+
+struct error *coloring_count(const struct coloring *coloring, object_state *states,
+			     struct party_usage *usage, struct size_count *ret_shared)
+{
+	uint32_t parties = coloring->input->party_count;
+	unsigned threads = workers_clamp(coloring->input->thread_count);
+	struct counting counting = { .coloring = coloring, .states = states };
+	struct error *err;
+
+	counting.usage = calloc(threads * (size_t)parties, sizeof(*counting.usage));
+	if (!counting.usage)
+		return &error_nomem;
+	err = workers_run(threads, run_count, &counting);
+	for (size_t i = 0; i < threads * (size_t)parties; i++) {
+		usage[i % parties].exclusive.objects += counting.usage[i].exclusive.objects;
+		usage[i % parties].exclusive.bytes += counting.usage[i].exclusive.bytes;
+	}
+	free(counting.usage);
+	*ret_shared = (struct size_count){ .objects = counting.shared_objects,
+					   .bytes = counting.shared_bytes };
+	return err;
 }
 
 /* ---- entries ---- */
@@ -344,7 +429,7 @@ static struct error *enter_span(const struct coloring *coloring, uint32_t i,
 	for (uint32_t slot = 0; row->edges && slot < span->elem_count && !err; slot++) {
 		uint32_t color = color_of(coloring, span->first_object + slot) & COLOR_MASK;
 
-		if (!color || color == COLOR_SHARED)
+		if (!color_is_party(color))
 			continue;
 		for (uint32_t e = row->ends[slot]; e < row->ends[slot + 1] && !err; e++) {
 			uint32_t target = row->edges[e];

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "agent/analysis/graph_private.h"
-#include "agent/analysis/mark.h"
 #include "agent/goruntime/goroutine.h"
 #include "agent/goruntime/layout.h"
 #include "agent/goruntime/machine.h"
@@ -183,16 +182,6 @@ static struct error *add_sudogs(struct finding *f)
 			return err;
 	}
 	return NULL;
-}
-
-void label_owners_keep_live(struct label_owners *owners, const struct mark *mark)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < owners->count; i++)
-		if (mark_is_live(mark, owners->items[i].object))
-			owners->items[kept++] = owners->items[i];
-	owners->count = kept;
 }
 
 struct error *label_owners_read(struct memory *memory, const struct layout *layout,

@@ -23,7 +23,6 @@
 struct goroutine_table;
 struct graph;
 struct layout;
-struct mark;
 
 struct label_owner {
 	uint32_t object;
@@ -36,14 +35,15 @@ struct label_owners {
 	size_t count, capacity;
 };
 
-/* Reads the target's memory. The caller gives *ret back with _fini. */
+/*
+ * Reads the target's memory. What looks like a sudog may be one that was thrown away, and is not
+ * live then. The caller gives *ret back with _fini.
+ */
 must_check struct error *label_owners_read(struct memory *memory, const struct layout *layout,
 					   const struct graph *graph,
 					   const struct goroutine_table *goroutines,
 					   struct label_owners *ret);
 
-/* Drops those that are not live: what looks like a sudog may be one that was thrown away. */
-void label_owners_keep_live(struct label_owners *owners, const struct mark *mark);
 void label_owners_fini(struct label_owners *owners);
 
 #endif

@@ -41,6 +41,7 @@ struct marking {
 	struct owned_list owned;
 	uint64_t owned_seen[MARK_PARTIES_MAX]; /* what of the list each party has followed */
 	bool has_roots[MARK_PHASE_COUNT][MARK_PARTIES_MAX];
+	uint64_t live_objects, live_bytes[MARK_PHASE_COUNT];
 };
 
 void mark_free(struct mark *mark)
@@ -177,7 +178,7 @@ static bool phase_has_roots(const struct marking *m, enum mark_phase phase)
 }
 
 /* Marks from the roots of one phase and counts what is live then. */
-static struct error *run_phase(struct marking *m, enum mark_phase phase, uint64_t *ret_bytes)
+static struct error *run_phase(struct marking *m, enum mark_phase phase)
 {
 	struct span_walk count = { .mark = m->mark, .visit = count_live };
 	struct error *err;
@@ -188,29 +189,22 @@ static struct error *run_phase(struct marking *m, enum mark_phase phase, uint64_
 		err = walk_owned(m);
 	if (!err)
 		err = workers_run(m->thread_count, walk_spans, &count);
-	m->mark->totals.live_objects = count.objects;
-	*ret_bytes = count.bytes;
+	m->live_objects = count.objects;
+	m->live_bytes[phase] = count.bytes;
 	return err;
 }
 
 static struct error *run_phases(struct marking *m)
 {
-	struct mark_totals *totals = &m->mark->totals;
-	uint64_t live_bytes[MARK_PHASE_COUNT];
 	struct error *err = NULL;
 
 	for (enum mark_phase phase = MARK_EXACT; !err && phase < MARK_PHASE_COUNT; phase++) {
 		if (phase == MARK_EXACT || phase_has_roots(m, phase))
-			err = run_phase(m, phase, &live_bytes[phase]);
+			err = run_phase(m, phase);
 		else
-			live_bytes[phase] = live_bytes[phase - 1];
+			m->live_bytes[phase] = m->live_bytes[phase - 1];
 	}
-	if (err)
-		return err;
-	totals->live_bytes = live_bytes[MARK_SYSTEM_STACK];
-	totals->conservative_only_bytes = totals->live_bytes - live_bytes[MARK_EXACT];
-	totals->system_stack_only_bytes = totals->live_bytes - live_bytes[MARK_CONSERVATIVE];
-	return NULL;
+	return err;
 }
 
 /* Before any walk: what is owned has its party. */
@@ -264,17 +258,18 @@ static uint64_t count_finalizer_hits(const struct mark *mark, const struct speci
 }
 
 /* There are none in a right scan. */
-static struct error *note_free_slot_hits(struct marking *m)
+static struct error *note_free_slot_hits(struct mark *mark, const struct root_set *roots,
+					 const struct special_table *specials,
+					 unsigned thread_count)
 {
-	struct span_walk count = { .mark = m->mark, .visit = count_free_slot_hits };
-	struct mark_totals *totals = &m->mark->totals;
+	struct span_walk count = { .mark = mark, .visit = count_free_slot_hits };
 	struct error *err;
 
-	totals->free_slot_hits = root_set_free_slot_hits(m->walk.roots);
-	if (!m->mark->graph->totals.free_slot_edges)
+	mark->totals.free_slot_hits = root_set_free_slot_hits(roots);
+	if (!mark->graph->totals.free_slot_edges)
 		return NULL;
-	err = workers_run(m->thread_count, walk_spans, &count);
-	totals->free_slot_hits += count.hits + count_finalizer_hits(m->mark, m->walk.specials);
+	err = workers_run(thread_count, walk_spans, &count);
+	mark->totals.free_slot_hits += count.hits + count_finalizer_hits(mark, specials);
 	return err;
 }
 
@@ -310,40 +305,66 @@ static void count_garbage(struct mark *mark)
 	    spans->allocated_bytes - totals->live_bytes - totals->finalizable_bytes;
 }
 
-static struct error *make_states(struct mark *mark)
+struct error *mark_complete(struct mark *mark, const struct root_set *roots,
+			    const struct special_table *specials, unsigned thread_count,
+			    uint64_t live_objects, const uint64_t live_bytes[MARK_PHASE_COUNT])
 {
-	struct error *err =
-	    pages_init(&mark->state_pages, &mark->budget, mark->graph->lookup->object_end);
+	struct mark_totals *totals = &mark->totals;
 
-	if (!err)
-		mark->states = mark->state_pages.data;
-	return err;
+	totals->live_objects = live_objects;
+	totals->live_bytes = live_bytes[MARK_SYSTEM_STACK];
+	totals->conservative_only_bytes = totals->live_bytes - live_bytes[MARK_EXACT];
+	totals->system_stack_only_bytes = totals->live_bytes - live_bytes[MARK_CONSERVATIVE];
+	note_finalizable(mark, specials);
+	count_garbage(mark);
+	return note_free_slot_hits(mark, roots, specials, thread_count);
 }
 
-static struct error *mark_new(struct marking *m, uint32_t party_count, struct budget budget,
-			      struct mark **ret)
+static struct error *mark_new(const struct graph *graph, struct budget budget, struct mark **ret)
 {
 	struct mark *mark scoped(mark_freep) = calloc(1, sizeof(*mark));
 	struct error *err;
 
 	if (!mark)
 		return &error_nomem;
-	mark->graph = m->walk.graph;
-	mark->party_count = party_count;
+	mark->graph = graph;
 	mark->budget = budget;
-	err = make_states(mark);
+	err = pages_init(&mark->state_pages, &mark->budget, graph->lookup->object_end);
 	if (err)
 		return error_context(err, "mark states");
+	mark->states = mark->state_pages.data;
+	*ret = take(mark);
+	return NULL;
+}
+
+struct error *mark_begin(const struct graph *graph, struct mark **ret)
+{
+	return mark_new(graph, (struct budget){ 0 }, ret);
+}
+
+object_state *mark_states(struct mark *mark)
+{
+	return mark->states;
+}
+
+static struct error *mark_all(struct marking *m, uint32_t party_count, struct budget budget,
+			      struct mark **ret)
+{
+	struct mark *mark scoped(mark_freep) = NULL;
+	struct error *err = mark_new(m->walk.graph, budget, &mark);
+
+	if (err)
+		return err;
+	mark->party_count = party_count;
 	m->mark = mark;
 	m->walk.states = mark->states;
 	m->walk.owned = &m->owned;
 	err = run(m);
 	if (!err)
-		err = note_free_slot_hits(m);
+		err = mark_complete(mark, m->walk.roots, m->walk.specials, m->thread_count,
+				    m->live_objects, m->live_bytes);
 	if (err)
 		return error_context(err, "marking");
-	note_finalizable(mark, m->walk.specials);
-	count_garbage(mark);
 	*ret = take(mark);
 	return NULL;
 }
@@ -357,7 +378,7 @@ struct error *mark_run(const struct graph *graph, const struct root_set *roots,
 		.walk = { .graph = graph, .roots = roots, .specials = specials },
 	};
 
-	return mark_new(&marking, 1, (struct budget){ 0 }, ret);
+	return mark_all(&marking, 1, (struct budget){ 0 }, ret);
 }
 
 struct error *mark_run_parties(const struct label_attribution *input, bool second,
@@ -375,7 +396,7 @@ struct error *mark_run_parties(const struct label_attribution *input, bool secon
 	assert(input->party_count <= MARK_PARTIES_MAX);
 	if (second)
 		budget = graph_budget_left(input->graph);
-	return mark_new(&marking, input->party_count, budget, ret);
+	return mark_all(&marking, input->party_count, budget, ret);
 }
 
 bool mark_is_live(const struct mark *mark, uint32_t object)

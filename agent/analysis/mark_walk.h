@@ -14,6 +14,7 @@
 #include "agent/analysis/work_pool.h"
 
 struct graph;
+struct mark;
 struct special_table;
 
 /*
@@ -78,6 +79,16 @@ static inline uint32_t mark_party_of_specials(const struct label_attribution *pa
 {
 	return parties ? label_global_party(parties) : 0;
 }
+
+/* Marks without a walk: states, all zero, for the caller to say in them what is live. */
+must_check struct error *mark_begin(const struct graph *graph, struct mark **ret);
+object_state *mark_states(struct mark *mark);
+
+/* What is live, by phase: bytes, and objects in the end. Fills all other totals. */
+must_check struct error *mark_complete(struct mark *mark, const struct root_set *roots,
+				       const struct special_table *specials, unsigned thread_count,
+				       uint64_t live_objects,
+				       const uint64_t live_bytes[MARK_PHASE_COUNT]);
 
 must_check struct error *mark_walk_run(const struct mark_walk *walk, unsigned thread_count);
 

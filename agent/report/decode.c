@@ -256,16 +256,12 @@ static struct error *read_all(struct decoded *d, Goheapd__ScanResult *result)
 static struct error *mark(struct decoded *d)
 {
 	const struct decode_request *r = d->request;
-	struct error *err;
 
 	if (!d->graph)
 		return NULL;
-	if (!r->want_labels)
-		return mark_run(d->graph, d->roots, d->specials, r->worker_count, &d->mark);
-	err = label_usage_mark(&d->sets, d, &d->mark);
-	if (!err)
-		label_owners_keep_live(&d->owners, d->mark);
-	return err;
+	if (r->want_labels)
+		return label_usage_mark(&d->sets, d, &d->mark);
+	return mark_run(d->graph, d->roots, d->specials, r->worker_count, &d->mark);
 }
 
 /* What is left to do once the memory is gone. */

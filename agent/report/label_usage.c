@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "agent/analysis/mark.h"
 #include "agent/goruntime/goroutine.h"
 #include "agent/goruntime/label.h"
 #include "agent/report/decoded.h"
@@ -95,20 +94,9 @@ struct error *label_usage_mark(struct label_usage *usage, const struct decoded *
 			       struct mark **ret)
 {
 	const struct label_attribution input = attribution_of(usage, decoded);
-	struct mark *mark scoped(mark_freep) = NULL;
-	struct error *err;
+	struct error *err = make_memory(usage);
 
-	if (usage->party_count > MARK_PARTIES_MAX)
-		return mark_run(input.graph, input.roots, input.specials, input.thread_count, ret);
-	err = mark_run_parties(&input, false, &mark);
-	if (!err)
-		err = make_memory(usage);
-	if (!err)
-		err = mark_count_parties(mark, input.thread_count, usage->memory);
-	if (err)
-		return err;
-	*ret = take(mark);
-	return NULL;
+	return err ? err : label_mark(&input, usage->memory, ret);
 }
 
 struct error *label_usage_count(struct label_usage *usage, const struct decoded *decoded)

@@ -34,10 +34,7 @@ void label_usage_fini(struct label_usage *usage);
 must_check struct error *label_usage_init_sets(struct label_usage *usage,
 					       const struct decoded *decoded);
 
-/*
- * Marks the graph for all uses. With few parties that tells what they have, too; then counting has
- * less to do.
- */
+/* Marks the graph for all uses, and has the memory of parties counted by that. */
 must_check struct error *label_usage_mark(struct label_usage *usage, const struct decoded *decoded,
 					  struct mark **ret);
 

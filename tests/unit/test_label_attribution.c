@@ -106,36 +106,22 @@ static void assert_marks_agree(const struct fixture *f, const struct mark *mark,
 				 mark_is_live(parties, f->objects[i]));
 }
 
-/* As a scan does it: few parties are told apart by marking, before it is known what is live. */
-static void attribute_by_marking(struct fixture *f, const struct label_attribution *input,
-				 const struct mark *mark)
+/* As a scan does it first of all. */
+static void attribute_by_marking(const struct fixture *f, const struct label_attribution *input,
+				 struct party_usage *usage)
 {
-	struct mark *parties = NULL;
+	struct mark *mark = NULL, *plain = NULL;
 
-	assert_success(mark_run_parties(input, false, &parties));
-	assert_marks_agree(f, mark, parties);
-	assert_success(mark_count_parties(parties, input->thread_count, f->usage));
-	mark_free(parties);
-}
-
-/* Those of the owned objects that are live, which is what attribution wants after marking. */
-static struct label_owners live_owners(const struct fixture *f, const struct mark *mark,
-				       struct label_owner *items)
-{
-	struct label_owners owners = { .items = items };
-
-	for (size_t i = 0; i < f->owners.count; i++)
-		if (mark_is_live(mark, f->owned[i].object))
-			items[owners.count++] = f->owned[i];
-	return owners;
+	assert_success(mark_run(f->graph, f->roots, input->specials, input->thread_count, &plain));
+	assert_success(label_mark(input, usage, &mark));
+	assert_marks_agree(f, plain, mark);
+	mark_free(mark);
+	mark_free(plain);
 }
 
 static void attribute(struct fixture *f, unsigned threads)
 {
-	struct label_owner owned[OBJECTS_MAX];
-	struct label_owners owners;
-	struct party_usage by_marking[MARK_PARTIES_MAX];
-	struct mark *mark = NULL;
+	struct party_usage *by_marking = calloc(f->party_count, sizeof(*by_marking));
 	struct label_attribution input = {
 		.roots = f->roots,
 		.specials = fake_heap_specials(f->heap),
@@ -150,19 +136,11 @@ static void attribute(struct fixture *f, unsigned threads)
 	assert_success(
 	    graph_read(fake_heap_memory(f->heap), NULL, fake_heap_spans(f->heap), 1, 0, &f->graph));
 	input.graph = f->graph;
-	assert_success(mark_run(f->graph, f->roots, input.specials, threads, &mark));
 	memset(f->usage, 0, sizeof(f->usage));
-	if (f->party_count <= MARK_PARTIES_MAX) {
-		attribute_by_marking(f, &input, mark);
-		memcpy(by_marking, f->usage, sizeof(by_marking));
-		memset(f->usage, 0, sizeof(f->usage));
-	}
-	owners = live_owners(f, mark, owned);
-	input.owners = &owners;
 	assert_success(label_attribute(&input, f->usage));
-	if (f->party_count <= MARK_PARTIES_MAX)
-		assert_memory_equal(by_marking, f->usage, f->party_count * sizeof(*f->usage));
-	mark_free(mark);
+	attribute_by_marking(f, &input, by_marking);
+	assert_memory_equal(by_marking, f->usage, f->party_count * sizeof(*f->usage));
+	free(by_marking);
 }
 
 static void assert_size(struct size_count size, uint64_t bytes, uint64_t objects)
@@ -394,6 +372,17 @@ static uint32_t random_below(uint32_t limit)
 	return (uint32_t)(state % limit);
 }
 
+/* By an exact root, or by a conservative one of a later phase of marking. */
+static void hold_somehow(struct fixture *f, uint32_t party, uint32_t i)
+{
+	if (party == f->party_count - 1 || random_below(3))
+		hold(f, party, i);
+	else if (party == f->party_count - 2 && random_below(2))
+		add_root(f, ROOT_SYSTEM_STACK, ROOT_NO_GOROUTINE, i);
+	else
+		add_root(f, random_below(2) ? ROOT_REGISTER : ROOT_STACK_CONSERVATIVE, party, i);
+}
+
 /* Few edges leave forests, many make everything one component. */
 static void fill_randomly(struct model *m, uint32_t edges, uint32_t roots, uint32_t owned)
 {
@@ -412,7 +401,7 @@ static void fill_randomly(struct model *m, uint32_t edges, uint32_t roots, uint3
 		uint32_t party = random_below(f->party_count), i = random_below(f->object_count);
 
 		m->held[party][i] = true;
-		hold(f, party, i);
+		hold_somehow(f, party, i);
 	}
 	for (uint32_t k = 0; k < owned; k++) {
 		uint32_t i = random_below(f->object_count);
