@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What a goroutine of the target costs us: peak memory with 100,000 of them less that with 100.
 
-For memusage and for the list of goroutines, in the decoder (which is gone after the scan) and in the
-daemon, whose answer holds a line for each in the latter.
+For memusage and for the list of goroutines, in the decoder and in agent and daemon, which hold the
+answer: that of the list says of every goroutine where it waits.
 """
 
 import pathlib
@@ -13,23 +13,38 @@ import procfs
 MANY, FEW = 100000, 100
 
 
-def reset_peak(pid):
-    pathlib.Path(f"/proc/{pid}/clear_refs").write_text("5")
+def agent_of(server):
+    """The process that supervises; keepers and decoders are of the same program, in other roles."""
+    for pid in server.descendants():
+        words = pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+        if words[0].endswith("goheap-agent") and not any("--role" in word for word in words):
+            return pid
+    raise AssertionError("no agent below the daemon")
 
 
-def peak_rss(pid):
-    return int(procfs.status(pid)["VmHWM"].split()[0]) * 1024
+class Peak:
+    """By how much a process's resident memory grows at most, from here on."""
+
+    def __init__(self, pid):
+        self.pid = pid
+        pathlib.Path(f"/proc/{pid}/clear_refs").write_text("5")  # forgets the peak so far
+        self.before = self.peak()
+
+    def peak(self):
+        return int(procfs.status(self.pid)["VmHWM"].split()[0]) * 1024
+
+    def bytes(self):
+        return self.peak() - self.before
 
 
 def ask(server, target, endpoint):
-    daemon = server.process.pid
-    reset_peak(daemon)
-    before = peak_rss(daemon)
+    daemon, agent = Peak(server.process.pid), Peak(agent_of(server))
     found = measure.scan(server, target, endpoint=endpoint)
-    return {"wall": found["wall"], "decoder": found["memory"], "daemon": peak_rss(daemon) - before}
+    return {"wall": found["wall"], "answer": found["answer"], "decoder": found["memory"],
+            "agent": agent.bytes(), "daemon": daemon.bytes()}
 
 
-def peaks(version, number, endpoint, count):
+def measure_peaks(version, number, endpoint, count):
     """The medians, each of a daemon that has answered nothing like it."""
     def once():
         with measure.daemon() as server:
@@ -41,15 +56,15 @@ def peaks(version, number, endpoint, count):
 
 def main():
     options = measure.options(__doc__, 3)
-    table = measure.Table("Go", "answer", "scan, by the client", "decoder, per goroutine",
-                          "daemon, per goroutine")
+    table = measure.Table(__doc__, "Go", "answer", "scan, by the client", "decoder, per goroutine",
+                          "agent, per goroutine", "daemon, per goroutine", "of it the answer")
     for version in options.go:
         for endpoint in ("memusage", "goroutines"):
-            few = peaks(version, FEW, endpoint, options.count)
-            many = peaks(version, MANY, endpoint, options.count)
-            each = {key: (many[key] - few[key]) / (MANY - FEW) for key in few}
-            table.row(version, endpoint, f"{many['wall']:.3f} s", f"{each['decoder']:.0f} bytes",
-                      f"{each['daemon']:.0f} bytes")
+            few = measure_peaks(version, FEW, endpoint, options.count)
+            many = measure_peaks(version, MANY, endpoint, options.count)
+            each = {key: f"{(many[key] - few[key]) / (MANY - FEW):.0f} bytes" for key in few}
+            table.row(version, endpoint, f"{many['wall']:.3f} s", each["decoder"], each["agent"],
+                      each["daemon"], each["answer"])
 
 
 if __name__ == "__main__":

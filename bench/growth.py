@@ -17,8 +17,8 @@ def measure_size(server, version, size, count):
 
 
 def main():
-    options = measure.options(__doc__, 5)
-    table = measure.Table("Go", "live", "pause", "bare fork", "ratio", "`runtime.GC()`",
+    options = measure.options(__doc__, 3)
+    table = measure.Table(__doc__, "Go", "live", "pause", "bare fork", "ratio", "`runtime.GC()`",
                           "scan, by the client", "scan per GC", "seconds per GiB",
                           "peak memory per live heap")
     for version in options.go:

@@ -1,12 +1,12 @@
 """What the benchmarks share: targets, yardsticks, scans timed by the client, tables.
 
-A figure is worth nothing on a machine that does something else at the same moment, so every round
-measures the thing and its yardstick one after the other, and what counts is the median of the rounds.
+A figure is worth nothing on a machine that does something else at the same moment, so every
+round measures the thing and its yardstick one after the other, and what counts is the median of
+the rounds.
 """
 
 import argparse
 import contextlib
-import os
 import pathlib
 import statistics
 import tempfile
@@ -23,15 +23,16 @@ VERSIONS = ("1.26", "1.27")
 BENCH = gobuild.SOURCE_ROOT / "bench"
 
 
-def options(text, count):
-    """The arguments that every benchmark takes."""
+def options(text, count, versions=VERSIONS):
+    """The arguments that every benchmark takes, and what they are if they are not given."""
     parser = argparse.ArgumentParser(description=text.splitlines()[0])
     parser.add_argument("--go", action="append", metavar="VERSION",
                         help=f"Go version of the targets, can be given more than once "
-                             f"({' and '.join(VERSIONS)})")
-    parser.add_argument("--count", type=int, default=count, help="rounds of each kind (%(default)s)")
+                             f"({' and '.join(versions)})")
+    parser.add_argument("--count", type=int, default=count,
+                        help="rounds of each kind (%(default)s)")
     found = parser.parse_args()
-    found.go = found.go or VERSIONS
+    found.go = found.go or versions
     return found
 
 
@@ -72,9 +73,10 @@ def scan(server, target, mode="fork", endpoint="memusage"):
     answer = server.get(f"/pid/{target.pid}/{endpoint}?format=json&mode={mode}&max_pause=10")
     wall = time.monotonic() - start
     check_equal(answer.status, 200, f"answer {answer.body[:500]!r} has the status")
-    answer = answer.json()
+    size, answer = len(answer.body), answer.json()
     return {
         "wall": wall,
+        "answer": size,
         "total": answer["scan"]["total_seconds"],
         "pause": answer["scan"]["pause_seconds"],
         "memory": answer["scan"]["peak_memory_bytes"],
@@ -90,20 +92,11 @@ def rounds(count, once):
     return {key: statistics.median(row[key] for row in rows) for key in rows[0]}
 
 
-def machine():
-    with open("/proc/cpuinfo", encoding="ascii") as file:
-        models = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
-    with open("/sys/kernel/mm/transparent_hugepage/enabled", encoding="ascii") as file:
-        huge = file.read().partition("[")[2].partition("]")[0]
-    return (f"{len(models)} x {models[0]}, Linux {os.uname().release}, transparent huge pages on "
-            f"`{huge}`")
-
-
 class Table:
-    """Markdown, row by row as they are found."""
+    """Markdown, row by row as they are found, under the question that a script answers."""
 
-    def __init__(self, *headers):
-        print()
+    def __init__(self, text, *headers):
+        print(f"\n### {text.splitlines()[0].rstrip('.')}\n")
         self.row(*headers)
         self.row(*["---"] * len(headers))
 

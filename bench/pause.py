@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """How long a target stands still, against a bare fork of a C process of the same resident size.
 
-The heaps are of 1 GiB. In `fork` mode the kernel copies page tables, which the bare fork does as well;
-in `stop` mode the target stands still while its memory is read. For comparison, the runtime's own
-debug.WriteHeapDump stops the world for as long as it writes.
+The heaps are of 1 GiB. In `fork` mode the kernel copies page tables, which the bare fork does as
+well; in `stop` mode the target stands still while its memory is read. For comparison, the runtime's
+own debug.WriteHeapDump stops the world for as long as it writes.
 """
 
 import measure
@@ -19,8 +19,8 @@ def measure_pauses(server, target, count):
 
 
 def main():
-    options = measure.options(__doc__, 9)
-    table = measure.Table("Go", "heap", "in huge pages", "bare fork", "pause, `fork`",
+    options = measure.options(__doc__, 7)
+    table = measure.Table(__doc__, "Go", "heap", "in huge pages", "bare fork", "pause, `fork`",
                           "per bare fork", "pause, `stop`", "per bare fork", "`WriteHeapDump`")
     with measure.daemon() as server:
         for version in options.go:

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """What goes by before a scan stops its target, for a binary seen before and for the first time.
 
-The targets are Go's own go command, of 20 MB, which waits for a program that it runs, and the program
-of the other benchmarks. The figure is `prepare_seconds`, from the request's admission to the stop.
+The targets are Go's own go command, of 20 MB, which waits for a program that it runs, and the
+program of the other benchmarks. The figure is `prepare_seconds`, from the request's admission to
+the stop.
 """
 
 import contextlib
@@ -51,7 +52,7 @@ def seen_before(target, count):
 
 def main():
     options = measure.options(__doc__, 9)
-    table = measure.Table("Go", "program", "size", "for the first time", "seen before",
+    table = measure.Table(__doc__, "Go", "program", "size", "for the first time", "seen before",
                           "slowest of them")
     for version in options.go:
         for start in (go_command, small_program):

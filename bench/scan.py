@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What a whole scan takes, from request to answer, against the program's own forced runtime.GC().
 
-Time and memory, for heaps of 1 GiB of four kinds: the tree of 19.4 million objects, few large buffers
-without pointers, maps with interfaces, and tables full of pointers.
+Time and memory, for heaps of 1 GiB of four kinds: the tree of 19.4 million objects, few large
+buffers without pointers, maps with interfaces, and tables full of pointers.
 """
 
 import measure
@@ -25,8 +25,9 @@ def row(server, version, kind, count):
 
 def main():
     options = measure.options(__doc__, 7)
-    table = measure.Table("Go", "heap", "objects", "live", "`runtime.GC()`", "scan, by the client",
-                          "`total_seconds`", "scan per GC", "peak memory", "per live heap")
+    table = measure.Table(__doc__, "Go", "heap", "objects", "live", "`runtime.GC()`",
+                          "scan, by the client", "`total_seconds`", "scan per GC", "peak memory",
+                          "per live heap")
     with measure.daemon() as server:
         for version in options.go:
             for kind in KINDS:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What scans do to the target: its own latency and throughput without, during and after them.
 
-The target serves requests out of a tree of 1 GiB and measures itself, first as fast as it can and then
-at half that pace. Scans follow one another without a rest, which nobody does to a service: it is the
-worst that can be. Huge pages are looked at apart, since a snapshot splits them.
+The target serves requests out of a tree of 1 GiB and measures itself, first as fast as it can and
+then at half that pace. Scans follow one another without a rest, which nobody does to a service: it
+is the worst that can be. Huge pages are looked at apart, since a snapshot splits them.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import threading
 import measure
 
 KINDS = {"tree": "small", "hugetree": "huge"}
-FLAT_OUT_SECONDS, PACED_SECONDS = 2, 4
+FLAT_OUT_SECONDS, PACED_SECONDS = 2, 3
 
 
 @contextlib.contextmanager
@@ -50,8 +50,9 @@ def show(table, version, pages, phase, target, found, scans=()):
 
 def main():
     options = measure.options(__doc__, 1)
-    table = measure.Table("Go", "pages", "phase", "scans", "longest pause", "requests/s flat out",
-                          "requests/s paced", "median", "p99", "p99.9", "worst", "in huge pages")
+    table = measure.Table(__doc__, "Go", "pages", "phase", "scans", "longest pause",
+                          "requests/s flat out", "requests/s paced", "median", "p99", "p99.9",
+                          "worst", "in huge pages")
     for version in options.go:
         for kind, pages in KINDS.items():
             with measure.daemon() as server, measure.heap(version, kind, 1024) as target:
