@@ -245,6 +245,31 @@ static struct error *read_goroutines(struct reader *reader, struct goroutine_tab
 	return err;
 }
 
+/*
+ * The scheduler's own count of Ms: those it has made less those that have ended (runtime/proc.go,
+ * mcount). Each is numbered before it is listed, and taken off the list before it is counted as
+ * ended, by a thread that is there for it; the first M stays listed when it ends.
+ */
+static struct error *check_machine_count(struct reader *reader, uint32_t thread_count,
+					 struct goroutine_table *table)
+{
+	const struct layout *l = reader->layout;
+	uint32_t listed = table->machines.count;
+	uint64_t made, ended;
+	struct error *err =
+	    layout_read_field(reader->memory, l->global_sched.addr, l->sched_m_next, &made);
+
+	if (!err)
+		err = layout_read_field(reader->memory, l->global_sched.addr, l->sched_m_freed,
+					&ended);
+	if (err)
+		return error_context(err, "sched");
+	if (made - ended + 1 < listed || made - ended > (uint64_t)listed + thread_count)
+		complain(table, "the scheduler counts %" PRId64 " Ms, %" PRIu32 " are listed",
+			 (int64_t)(made - ended), listed);
+	return NULL;
+}
+
 static struct error *read_machines(struct reader *reader, const struct stopped_thread *threads,
 				   uint32_t thread_count, struct goroutine_table *table)
 {
@@ -260,6 +285,9 @@ static struct error *read_machines(struct reader *reader, const struct stopped_t
 		reader->stacks_move |= machine->moves_stack;
 		lost += machine->p && !machine->thread;
 	}
+	err = check_machine_count(reader, thread_count, table);
+	if (err)
+		return err;
 	if (lost)
 		complain(table,
 			 "%" PRIu32 " of %" PRIu32 " Ms hold a P, but none of the %" PRIu32

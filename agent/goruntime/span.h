@@ -118,6 +118,9 @@ struct span_totals {
 	uint64_t runtime_in_use_pages;               /* mheap_.pagesInUse, for the self-check */
 	uint64_t allocated_objects, allocated_bytes; /* HeapObjects, HeapAlloc by slots */
 	uint64_t alloc_count_sum;                    /* of mspan.allocCount, for the self-check */
+	/* Spans whose allocCount and slots differ: by one, as in mid-allocation; by more. */
+	uint64_t uneven_spans, miscounted_spans;
+	uint64_t empty_pages;      /* of in-use spans of which nothing is allocated */
 	uint64_t reusable_objects; /* counted by allocCount, but free: mcache.reusableNoscan */
 	uint64_t skipped_spans, skipped_bytes; /* contradictory: left out */
 	uint64_t unswept_spans, sweeping_spans;

@@ -277,13 +277,45 @@ static void remove_quarantined(struct span_table *table, const struct span *span
 	table->totals.quarantined_bytes += span_bytes(span);
 }
 
-static void count_span(struct span_table *table, const struct span *span, uint32_t alloc_count)
+static uint64_t count_slots(const struct span_table *table, const struct span *span)
 {
-	struct span_totals *totals = &table->totals;
 	uint64_t first = span->bits / BITMAP_WORD_BITS, slots = 0;
 
 	for (uint64_t i = 0; i < bitmap_words(span->elem_count); i++)
 		slots += (uint64_t)__builtin_popcountll(table->allocated[first + i]);
+	return slots;
+}
+
+/*
+ * Holds the slots of each span against its own count. An allocation moves freeindex and then counts
+ * (malloc.go, nextFreeFast), so that a thread may have been stopped one apart; a sweeping span
+ * changes all of it.
+ */
+static void compare_counts(struct bits_reading *r)
+{
+	struct span_totals *totals = &r->table->totals;
+
+	for (uint32_t i = 0; i < r->table->count; i++) {
+		const struct span *span = &r->table->spans[i];
+		uint64_t counted = r->sources[i].alloc_count, slots;
+
+		if (span->state != SPAN_IN_USE)
+			continue;
+		if (!counted || span_is_quarantined(span))
+			totals->empty_pages += span->page_count;
+		if (span->sweep == SPAN_SWEEPING || span->user_arena)
+			continue;
+		slots = count_slots(r->table, span);
+		totals->uneven_spans += slots == counted + 1 || slots + 1 == counted;
+		totals->miscounted_spans += slots > counted + 1 || slots + 1 < counted;
+	}
+}
+
+static void count_span(struct span_table *table, const struct span *span, uint32_t alloc_count)
+{
+	struct span_totals *totals = &table->totals;
+	uint64_t slots = count_slots(table, span);
+
 	totals->allocated_objects += slots;
 	totals->allocated_bytes += slots * span->elem_size;
 	totals->alloc_count_sum += alloc_count;
@@ -341,8 +373,10 @@ struct error *span_table_read_bits(struct memory *memory, const struct layout *l
 		err = gather_marks(&r, items);
 	if (!err)
 		err = settle_all(&r);
-	if (!err)
-		err = span_reusable_remove(memory, layout, table);
+	if (err)
+		return err;
+	compare_counts(&r); /* which has what may be used again still counted in */
+	err = span_reusable_remove(memory, layout, table);
 	if (!err)
 		count_all(&r);
 	return err;

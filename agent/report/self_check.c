@@ -1,25 +1,36 @@
 #include "agent/report/self_check.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "agent/goruntime/goroutine.h"
 #include "agent/goruntime/page_alloc.h"
 #include "agent/goruntime/span.h"
 
-/* Pages that one thread may be moving between two counters: a large object's. */
-enum { PAGES_IN_MOTION = 64 };
+/* A span that is being swept changes its count and its bits one after the other. */
+enum { SLOTS_IN_MOTION = 1024, PAGES_IN_MOTION = 64 };
 
 static uint64_t distance(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : b - a;
 }
 
+/*
+ * Pages are counted after a span is there, and no more before it goes (runtime/mheap.go, initSpan,
+ * freeSpanLocked), while nothing is allocated from it: the spans may have more, by such spans.
+ */
+static bool pages_add_up(const struct span_totals *spans)
+{
+	return spans->in_use_pages >= spans->runtime_in_use_pages &&
+	       spans->in_use_pages - spans->runtime_in_use_pages <= spans->empty_pages;
+}
+
 void self_check(const struct self_check_input *input, char ret[SELF_CHECK_SIZE])
 {
 	const struct span_totals *spans = input->spans;
 	const char *complaint = goroutine_table_complaint(input->goroutines);
-	uint64_t slack = input->thread_count + spans->sweeping_spans * 1024;
+	uint64_t slack = input->thread_count + spans->sweeping_spans * SLOTS_IN_MOTION;
 
 	if (spans->skipped_spans)
 		snprintf(ret, SELF_CHECK_SIZE,
@@ -30,8 +41,11 @@ void self_check(const struct self_check_input *input, char ret[SELF_CHECK_SIZE])
 		snprintf(ret, SELF_CHECK_SIZE,
 			 "spans count %" PRIu64 " allocated objects, their bits %" PRIu64,
 			 spans->alloc_count_sum, spans->allocated_objects);
-	else if (distance(spans->in_use_pages, spans->runtime_in_use_pages) >
-		 (uint64_t)input->thread_count * PAGES_IN_MOTION)
+	else if (spans->miscounted_spans || spans->uneven_spans > input->thread_count)
+		snprintf(ret, SELF_CHECK_SIZE,
+			 "%" PRIu64 " spans count other objects than their bits do",
+			 spans->miscounted_spans + spans->uneven_spans);
+	else if (!pages_add_up(spans))
 		snprintf(ret, SELF_CHECK_SIZE,
 			 "the heap counts %" PRIu64 " pages in use, its spans have %" PRIu64,
 			 spans->runtime_in_use_pages, spans->in_use_pages);

@@ -117,6 +117,9 @@ static void lay_out_globals(struct layout *l)
 	l->global_allglen = (struct layout_global){ GLOBALS + 0x440, 8 };
 	l->global_allgptr = (struct layout_global){ GLOBALS + 0x448, 8 };
 	l->global_allm = (struct layout_global){ GLOBALS + 0x450, 8 };
+	l->global_sched = (struct layout_global){ GLOBALS + 0x460, 16 };
+	l->sched_m_next = PLACE(0, 8);
+	l->sched_m_freed = PLACE(8, 8);
 	l->global_fing_status = (struct layout_global){ GLOBALS + 0x458, 4 };
 	l->global_wait_reason_strings = (struct layout_global){ GLOBALS + 0x480, 48 };
 }
@@ -454,6 +457,7 @@ taddr fake_program_m(struct fake_program *program, taddr g, uint32_t thread)
 	if (g)
 		fake_program_set(program, g, l->g_m, m);
 	store(program, l->global_allm.addr, 8, m);
+	store(program, l->global_sched.addr, 8, load(program, l->global_sched.addr) + 1);
 	program->last_m = m;
 	return m;
 }

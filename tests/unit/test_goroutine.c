@@ -233,6 +233,36 @@ static void the_counts_of_gs_may_differ_by_the_one_being_added(void **state)
 			    "allglen is 2305843009213693951, but allgs has 2 elements");
 }
 
+static const char *said(const struct fixture *f)
+{
+	const char *complaint = goroutine_table_complaint(f->table);
+
+	return complaint ? complaint : "";
+}
+
+/* Each thread may be making or ending one M; the first is listed even when it has ended. */
+static void the_ms_are_as_many_as_the_scheduler_counts(void **state)
+{
+	struct fixture *f = *state;
+	const struct layout *l = &f->program.layout;
+
+	fake_program_m(&f->program, 0, 1);
+	fake_program_m(&f->program, 0, 2);
+	store_global(f, l->global_sched, 0, 5);
+	store_global(f, l->global_sched, 8, 3);
+	assert_success(try_read(f));
+	assert_null(strstr(said(f), "scheduler"));
+	store_global(f, l->global_sched, 8, 4);
+	assert_success(try_read(f));
+	assert_null(strstr(said(f), "scheduler"));
+	store_global(f, l->global_sched, 8, 5);
+	assert_success(try_read(f));
+	assert_string_equal(said(f), "the scheduler counts 0 Ms, 2 are listed");
+	store_global(f, l->global_sched, 0, 5000);
+	assert_success(try_read(f));
+	assert_string_equal(said(f), "the scheduler counts 4995 Ms, 2 are listed");
+}
+
 static void absurd_lists_are_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -458,6 +488,7 @@ int main(void)
 		TEST(statuses_have_the_runtimes_names),
 		TEST(what_is_wrong_with_the_list_is_said),
 		TEST(the_counts_of_gs_may_differ_by_the_one_being_added),
+		TEST(the_ms_are_as_many_as_the_scheduler_counts),
 		TEST(absurd_lists_are_refused),
 		TEST(a_goroutine_in_a_system_call_begins_where_it_entered),
 		TEST(a_running_goroutine_begins_at_its_threads_registers),

@@ -67,6 +67,42 @@ static void freed_objects_that_are_still_counted_are_known(void **state)
 	assert_verdict(&input, "ok");
 }
 
+/* A span is counted after it has been made, and no more before it goes; it is empty then. */
+static void empty_spans_may_be_counted_or_not(void **state)
+{
+	struct span_totals spans = good_spans;
+	const struct self_check_input input = { .spans = &spans,
+						.pages = &good_pages,
+						.thread_count = 9 };
+
+	(void)state;
+	spans.empty_pages = 2000;
+	spans.runtime_in_use_pages = 3000;
+	assert_verdict(&input, "ok");
+	spans.runtime_in_use_pages = 2999;
+	assert_verdict(&input, "the heap counts 2999 pages in use, its spans have 5000");
+	spans.runtime_in_use_pages = 5001;
+	assert_verdict(&input, "the heap counts 5001 pages in use, its spans have 5000");
+}
+
+/* Differences that cancel in the sum are seen span by span. */
+static void each_span_counts_for_itself(void **state)
+{
+	struct span_totals spans = good_spans;
+	struct self_check_input input = { .spans = &spans,
+					  .pages = &good_pages,
+					  .thread_count = 2 };
+
+	(void)state;
+	spans.uneven_spans = 2;
+	assert_verdict(&input, "ok");
+	spans.uneven_spans = 3;
+	assert_verdict(&input, "3 spans count other objects than their bits do");
+	spans.uneven_spans = 0;
+	spans.miscounted_spans = 1;
+	assert_verdict(&input, "1 spans count other objects than their bits do");
+}
+
 static void each_contradiction_has_its_sentence(void **state)
 {
 	struct span_totals spans = good_spans;
@@ -95,6 +131,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_adds_up_is_ok),
 		cmocka_unit_test(threads_may_be_between_two_counters),
+		cmocka_unit_test(empty_spans_may_be_counted_or_not),
+		cmocka_unit_test(each_span_counts_for_itself),
 		cmocka_unit_test(freed_objects_that_are_still_counted_are_known),
 		cmocka_unit_test(each_contradiction_has_its_sentence),
 	};

@@ -82,6 +82,31 @@ static void slots_below_freeindex_and_those_of_alloc_bits_are_allocated(void **s
 	span_table_free(table);
 }
 
+/* Sums would hide that one span counts too few and another too many. */
+static void each_span_is_held_against_its_own_count(void **state)
+{
+	struct fake_runtime *r = *state;
+	struct fake_span span = { .elem_size = 256,
+				  .elem_count = 31,
+				  .span_class = 40,
+				  .free_index = 4,
+				  .free_index_for_scan = 4,
+				  .alloc_count = 4 };
+	const struct span_totals *totals;
+	struct span_table *table;
+
+	for (span.page = 0; span.page < 6; span.page++, span.alloc_count++) {
+		span.alloc_count = span.page == 5 ? 0 : span.alloc_count;
+		fake_runtime_span(r, &span); /* counts 4, 5, 6, 7, 8 and 0 */
+	}
+	table = read_table(r);
+	totals = span_table_totals(table);
+	assert_int_equal(totals->uneven_spans, 1);
+	assert_int_equal(totals->miscounted_spans, 4);
+	assert_int_equal(totals->empty_pages, 1);
+	span_table_free(table);
+}
+
 static void bits_beyond_the_last_slot_mean_nothing(void **state)
 {
 	struct fake_runtime *r = *state;
@@ -306,6 +331,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		TEST(slots_below_freeindex_and_those_of_alloc_bits_are_allocated),
+		TEST(each_span_is_held_against_its_own_count),
 		TEST(bits_beyond_the_last_slot_mean_nothing),
 		TEST(slots_just_handed_out_are_no_conservative_targets),
 		TEST(unmarked_slots_of_unswept_spans_are_condemned),
