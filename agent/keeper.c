@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "agent/child.h"
 #include "agent/keeper_orders.h"
@@ -16,6 +18,12 @@ struct error *keeper_tell_agent(struct keeper *keeper, const Goheapd__KeeperEven
 				const int *fds, unsigned fd_count)
 {
 	return frame_send(keeper->agent, &frame_keeper_event, &event->base, fds, fd_count);
+}
+
+void keeper_signal_decoder(const struct keeper *keeper, int signal)
+{
+	if (keeper->decoder_pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, keeper->decoder_pidfd, signal, NULL, 0);
 }
 
 static struct error *obey(struct keeper *keeper, const Goheapd__KeeperOrder *order)
@@ -69,10 +77,12 @@ static struct error *run(struct keeper *keeper)
 	frame_reader_fini(&reader);
 	if (err || state != FRAME_COMPLETE)
 		return err;
+	keeper->decoder_pidfd = frame_take_fd(&frame, 0);
 	err = procfs_init(&keeper->procfs, "/proc", "/sys/fs/cgroup");
 	if (!err)
 		err = obey(keeper, (const Goheapd__KeeperOrder *)frame.message);
 	frame_fini(&frame);
+	closep(&keeper->decoder_pidfd);
 	return report(keeper, err);
 }
 
@@ -88,7 +98,9 @@ static void ignore_signals(void)
 
 int keeper_main(void)
 {
-	struct keeper keeper = { .agent = CHILD_AGENT_SOCKET, .decoder = CHILD_PEER_SOCKET };
+	struct keeper keeper = { .agent = CHILD_AGENT_SOCKET,
+				 .decoder = CHILD_PEER_SOCKET,
+				 .decoder_pidfd = -1 };
 	struct error *err;
 
 	ignore_signals();

@@ -24,8 +24,9 @@ struct keeper_outcome {
 
 struct keeper {
 	struct procfs procfs;
-	int agent;   /* blocks: the agent can be waited for */
-	int decoder; /* never blocks: the decoder cannot */
+	int agent;         /* blocks: the agent can be waited for */
+	int decoder;       /* never blocks: the decoder cannot */
+	int decoder_pidfd; /* -1: none */
 	struct frame_reader plans;
 	struct frame_queue to_decoder;
 	struct keeper_outcome outcome;
@@ -54,6 +55,9 @@ struct keeper_target {
  */
 must_check struct error *keeper_find(struct keeper *keeper, const struct keeper_target *target,
 				     struct process **ret);
+
+/* Nothing happens where there is none, or where it has ended. */
+void keeper_signal_decoder(const struct keeper *keeper, int signal);
 
 /* How a scan would go, and why; reason may be empty. */
 struct keeper_forecast {

@@ -11,6 +11,7 @@
  */
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -406,6 +407,28 @@ static struct error *tell_snapshot(struct scan *scan)
 }
 
 /*
+ * The decoder computes by then, on every processor there is, and a thread of the target's, which is
+ * stopped and set going three times, could wait for one each time. So the decoder stands still
+ * meanwhile, the first time, which nearly always is the last. If we die then the agent ends it.
+ */
+static struct error *collect_once(struct scan *scan, bool first)
+{
+	struct keeper *keeper = scan->keeper;
+	uint64_t pause_us = 0;
+	struct error *err = snapshot_end(scan->snapshot);
+
+	if (err)
+		return err;
+	if (first)
+		keeper_signal_decoder(keeper, SIGSTOP);
+	err = snapshot_collect(scan->snapshot, &pause_us);
+	if (first)
+		keeper_signal_decoder(keeper, SIGCONT);
+	keeper->outcome.pause_us += pause_us;
+	return err;
+}
+
+/*
  * Busy threads may keep it from being collected at first, or the program is being run again and has
  * not begun yet; the snapshot is dead from the first try on.
  */
@@ -415,15 +438,12 @@ static struct error *collect(struct scan *scan)
 	struct error *err = NULL;
 
 	for (unsigned i = 0; i < COLLECT_ATTEMPTS; i++) {
-		uint64_t pause_us = 0;
-
 		error_free(err);
 		if (i)
 			nanosleep(&rest, NULL);
 		if (i && rest.tv_nsec < COLLECT_REST_NS_MAX)
 			rest.tv_nsec *= 2;
-		err = snapshot_collect(scan->snapshot, &pause_us);
-		scan->keeper->outcome.pause_us += pause_us;
+		err = collect_once(scan, i == 0);
 		if (!err)
 			return NULL;
 		/* the target took everything with it */

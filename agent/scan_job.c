@@ -222,7 +222,7 @@ static struct error *send_scan(struct scan_job *scan, uint64_t memory_limit)
 	keep.debug_dir = debug_dir_of(scan);
 	keeper_order.body_case = GOHEAPD__KEEPER_ORDER__BODY_SCAN;
 	keeper_order.scan = &keep;
-	return helper_send(&scan->keeper, &keeper_order.base, NULL, 0);
+	return helper_send(&scan->keeper, &keeper_order.base, &scan->decoder.child.pidfd, 1);
 }
 
 static struct error *send_overview(struct scan_job *scan, const Goheapd__Overview *request)

@@ -161,7 +161,7 @@ struct error *snapshot_take(struct threads *threads, struct injector *injector,
 /* ---- letting go ---- */
 
 /* It is ours until we have waited for it: its pid cannot be another's. */
-static struct error *reap(struct snapshot *snapshot)
+struct error *snapshot_end(struct snapshot *snapshot)
 {
 	uint64_t deadline_ns = tracee_now_ns() + end_timeout_ns;
 
@@ -179,7 +179,7 @@ static struct error *reap(struct snapshot *snapshot)
 
 struct error *snapshot_collect(struct snapshot *snapshot, uint64_t *ret_pause_us)
 {
-	struct error *err = reap(snapshot);
+	struct error *err = snapshot_end(snapshot);
 
 	*ret_pause_us = 0;
 	if (err)

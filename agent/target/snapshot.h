@@ -28,8 +28,11 @@ struct threads;
 must_check struct error *snapshot_take(struct threads *threads, struct injector *injector,
 				       struct snapshot **ret);
 
+/* Kills and reaps the snapshot, which takes a moment where it is large. The target runs on. */
+must_check struct error *snapshot_end(struct snapshot *snapshot);
+
 /*
- * Kills and reaps the snapshot and has the target collect it, which may be the same program run
+ * Ends the snapshot and has the target collect it, which may be the same program run
  * again. NULL also if the target is gone; ERROR_PROCESS_CHANGED if it runs another program.
  * After an error the snapshot is dead all the same, but a zombie may be left in the target;
  * snapshot_collect may be called again. pause_us is how long one thread was stopped.

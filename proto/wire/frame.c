@@ -17,7 +17,7 @@ const struct frame_kind frame_answer = { &goheapd__answer__descriptor, LIMIT_ANS
 					 4 * (uint64_t)LIMIT_ANSWER_BYTES, 0 };
 const struct frame_kind frame_keeper_order = { &goheapd__keeper_order__descriptor,
 					       LIMIT_KEEPER_ORDER_BYTES,
-					       2 * LIMIT_KEEPER_ORDER_BYTES, 0 };
+					       2 * LIMIT_KEEPER_ORDER_BYTES, 1 };
 const struct frame_kind frame_keeper_event = { &goheapd__keeper_event__descriptor,
 					       LIMIT_KEEPER_EVENT_BYTES,
 					       4 * LIMIT_KEEPER_EVENT_BYTES, 1 };
