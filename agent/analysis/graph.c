@@ -1,7 +1,12 @@
 #include "agent/analysis/graph_private.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+
+#include "agent/analysis/workers.h"
+
+enum { SPANS_AT_ONCE = 1024 };
 
 /*
  * Edges of an object need its span's row and one 32-bit end per object of a span with pointers;
@@ -77,9 +82,51 @@ static struct error *make_rows(struct graph *graph)
 	return NULL;
 }
 
-/* The span table keeps its bits by span and slot; looking up an edge wants them by object. */
-static struct error *note_present(struct graph *graph)
+struct noting {
+	struct graph *graph;
+	_Atomic uint32_t next_span;
+};
+
+/* The first and last words of a span are its neighbours', too, who may be another thread's. */
+static void or_present(uint64_t *present, uint64_t index, unsigned count, uint64_t value)
 {
+	unsigned shift = index % BITMAP_WORD_BITS;
+	uint64_t *word = &present[index / BITMAP_WORD_BITS];
+
+	__atomic_fetch_or(word, value << shift, __ATOMIC_RELAXED);
+	if (shift + count > BITMAP_WORD_BITS)
+		__atomic_fetch_or(word + 1, value >> (BITMAP_WORD_BITS - shift), __ATOMIC_RELAXED);
+}
+
+static void note_span_present(struct graph *graph, const struct span *span)
+{
+	for (uint32_t slot = 0; slot < span->elem_count; slot += BITMAP_WORD_BITS) {
+		uint32_t left = span->elem_count - slot;
+		unsigned count = left < BITMAP_WORD_BITS ? left : BITMAP_WORD_BITS;
+		uint64_t bits = bitmap_load(graph->lookup->present, span->bits + slot, count);
+
+		if (bits)
+			or_present(graph->present, span->first_object + slot, count, bits);
+	}
+}
+
+static struct error *run_note_present(void *arg, unsigned thread)
+{
+	struct noting *noting = arg;
+	const struct span_table *spans = noting->graph->spans;
+	uint32_t span_count = span_table_count(spans), start;
+
+	(void)thread;
+	while ((start = atomic_fetch_add(&noting->next_span, SPANS_AT_ONCE)) < span_count)
+		for (uint32_t i = start; i < span_count && i - start < SPANS_AT_ONCE; i++)
+			note_span_present(noting->graph, span_table_at(spans, i));
+	return NULL;
+}
+
+/* The span table keeps its bits by span and slot; looking up an edge wants them by object. */
+static struct error *note_present(struct graph *graph, unsigned thread_count)
+{
+	struct noting noting = { .graph = graph };
 	uint64_t words = bitmap_words(graph->lookup->object_end);
 	struct error *err =
 	    pages_init(&graph->present_pages, &graph->budget, words * sizeof(uint64_t));
@@ -87,13 +134,7 @@ static struct error *note_present(struct graph *graph)
 	if (err)
 		return err;
 	graph->present = graph->present_pages.data;
-	for (uint32_t i = 0; i < span_table_count(graph->spans); i++) {
-		const struct span *span = span_table_at(graph->spans, i);
-
-		bitmap_or_range(graph->present, span->first_object, graph->lookup->present,
-				span->bits, span->elem_count);
-	}
-	return NULL;
+	return workers_run(thread_count, run_note_present, &noting);
 }
 
 static struct error *read_graph(struct graph *graph, struct memory *memory,
@@ -103,7 +144,7 @@ static struct error *read_graph(struct graph *graph, struct memory *memory,
 
 	if (err)
 		return err;
-	err = note_present(graph);
+	err = note_present(graph, thread_count);
 	if (err)
 		return err;
 	return graph_extract(graph, memory, layout, thread_count);

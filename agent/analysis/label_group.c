@@ -7,7 +7,7 @@
 #include "agent/analysis/label_component.h"
 #include "agent/analysis/workers.h"
 
-enum { SPANS_AT_ONCE = 256, EDGES_AHEAD = 16 };
+enum { SPANS_AT_ONCE = 256, OBJECTS_AT_ONCE = 256 << 10, EDGES_AHEAD = 16 };
 
 /* Of a component whose group is not known yet: several groups lead to it. */
 #define GROUP_SEVERAL (UINT32_MAX - 1)
@@ -32,15 +32,41 @@ static void folding_fini(struct folding *f)
 	pages_fini(&f->group_pages);
 }
 
-/* Colours become what components_find wants. */
-static uint32_t *prepare_objects(struct coloring *coloring)
-{
-	uint32_t end = coloring->input->graph->lookup->object_end, *of = coloring->pages.data;
+/* ---- what is done to each object ---- */
 
-	for (uint32_t object = 0; object < end; object++)
-		of[object] = color_is_shared(color_of(coloring, object)) ? 0 : COMPONENT_NONE;
-	return of;
+struct object_walk {
+	struct folding *f;
+	uint32_t *of;
+	void (*visit)(const struct folding *f, uint32_t *of);
+	_Atomic uint64_t next;
+};
+
+static struct error *walk_objects(void *arg, unsigned thread)
+{
+	struct object_walk *walk = arg;
+	uint64_t end = walk->f->graph->lookup->object_end, start;
+
+	(void)thread;
+	while ((start = atomic_fetch_add(&walk->next, OBJECTS_AT_ONCE)) < end)
+		for (uint64_t i = start; i < end && i - start < OBJECTS_AT_ONCE; i++)
+			walk->visit(walk->f, &walk->of[i]);
+	return NULL;
 }
+
+/* A colour becomes what components_find wants. */
+static void prepare_object(const struct folding *f, uint32_t *of)
+{
+	(void)f;
+	*of = color_is_shared(*of) ? 0 : COMPONENT_NONE;
+}
+
+static void name_group(const struct folding *f, uint32_t *of)
+{
+	if (*of != COMPONENT_NONE)
+		*of = f->group[*of - f->components.first];
+}
+
+/* ---- folding ---- */
 
 static struct error *note_entered(struct folding *f, const struct pair_list *entries)
 {
@@ -126,16 +152,6 @@ static struct error *fold(struct folding *f)
 	return NULL;
 }
 
-static void name_groups(struct folding *f)
-{
-	uint32_t end = f->graph->lookup->object_end;
-
-	for (uint32_t object = 0; object < end; object++)
-		if (f->components.of[object] != COMPONENT_NONE)
-			f->components.of[object] =
-			    f->group[f->components.of[object] - f->components.first];
-}
-
 static struct error *connect_span(struct folding *f, uint32_t i, struct pair_list *edges)
 {
 	const struct span *span = span_table_at(f->graph->spans, i);
@@ -193,23 +209,29 @@ static struct error *connect(struct folding *f, unsigned threads)
 static struct error *find(struct folding *f, struct coloring *coloring, uint64_t shared_count,
 			  struct pair_list *entries)
 {
-	uint32_t *of = prepare_objects(coloring);
-	struct error *err = components_find(f->graph, of, shared_count, f->budget, &f->components);
+	unsigned threads = workers_clamp(coloring->input->thread_count);
+	uint32_t *of = coloring->pages.data;
+	struct object_walk prepare = { .f = f, .of = of, .visit = prepare_object };
+	struct object_walk name = { .f = f, .of = of, .visit = name_group };
+	struct error *err = workers_run(threads, walk_objects, &prepare);
 
+	if (!err)
+		err = components_find(f->graph, of, shared_count, f->budget, &f->components);
 	if (!err)
 		err = note_entered(f, entries);
 	if (!err)
 		err = fold(f);
+	if (!err)
+		err = workers_run(threads, walk_objects, &name);
 	if (err)
 		return err;
-	name_groups(f);
 	folding_fini(f);
 	f->groups->of = of;
 	for (uint64_t i = 0; i < entries->count; i++)
 		entries->pairs[i] = (uint64_t)of[pair_second(entries->pairs[i])] << 32 |
 				    pair_first(entries->pairs[i]);
 	err = pair_list_sort_by_first(entries);
-	return err ? err : connect(f, workers_clamp(coloring->input->thread_count));
+	return err ? err : connect(f, threads);
 }
 
 struct error *groups_find(struct coloring *coloring, uint64_t shared_count,

@@ -458,6 +458,61 @@ static void many_parties_agree_with_a_plain_computation(void **state)
 	}
 }
 
+/* Objects that threads meet at: many edges, and few places that all begin from. */
+static struct fixture *large_fixture(uint32_t named, uint32_t spans, uint32_t edges)
+{
+	enum { SLOTS = 170, SIZE = 48 };
+	struct fixture *f = fixture_new(named);
+	uint32_t count = spans * SLOTS, first;
+
+	for (uint32_t i = 0; i < spans; i++)
+		fake_heap_add(f->heap, SIZE, SLOTS, false);
+	fake_heap_finish(f->heap);
+	assert_success(root_set_new(fake_heap_spans(f->heap), &f->roots));
+	first = fake_heap_object(f->heap, 0, 0);
+	for (uint32_t i = 0; i < edges; i++)
+		fake_heap_point(f->heap, first + random_below(count), random_below(WORDS),
+				fake_heap_addr(f->heap, first + random_below(count)));
+	for (uint32_t i = 0; i < OBJECTS_MAX; i++)
+		f->objects[i] = first + random_below(count);
+	for (uint32_t i = 0; i < 4 * f->party_count; i++)
+		hold_somehow(f, random_below(f->party_count), random_below(OBJECTS_MAX));
+	own(f, 0, 0);
+	if (f->objects[1] != f->objects[0])
+		own(f, named, 1);
+	return f;
+}
+
+static void assert_threads_agree(uint32_t named)
+{
+	struct fixture *f = large_fixture(named, 120, 30000);
+	size_t size = f->party_count * sizeof(struct party_usage);
+	struct party_usage *alone = malloc(size);
+	uint64_t shares = 0;
+
+	attribute(f, 1);
+	memcpy(alone, f->usage, size);
+	for (uint32_t party = 0; party < f->party_count; party++)
+		shares += alone[party].share_bytes;
+	assert_true(shares > 1000 * 48);
+	for (unsigned threads = 2; threads <= 4; threads++) {
+		attribute(f, threads);
+		assert_memory_equal(f->usage, alone, size);
+	}
+	free(alone);
+	fixture_free(f);
+}
+
+static void several_threads_find_what_one_finds(void **state)
+{
+	(void)state;
+	for (unsigned round = 0; round < 4; round++) {
+		assert_threads_agree(2);
+		assert_threads_agree(40);
+		assert_threads_agree(1100);
+	}
+}
+
 static void too_little_memory_is_said(void **state)
 {
 	struct fixture *f = fixture_new(1);
@@ -491,6 +546,7 @@ int main(void)
 		cmocka_unit_test(system_stacks_are_the_systems),
 		cmocka_unit_test(random_graphs_agree_with_a_plain_computation),
 		cmocka_unit_test(many_parties_agree_with_a_plain_computation),
+		cmocka_unit_test(several_threads_find_what_one_finds),
 		cmocka_unit_test(too_little_memory_is_said),
 	};
 
