@@ -54,11 +54,8 @@ static struct error *refinement_init(struct refinement *r, uint32_t party_count)
 static uint32_t part_of(struct refinement *r, uint32_t class, uint32_t group)
 {
 	if (r->parted[class] != group + 1) {
-		uint32_t part = r->unused[--r->unused_count];
-
-		r->parted[part] = 0;
 		r->parted[class] = group + 1;
-		r->part[class] = part;
+		r->part[class] = r->unused[--r->unused_count];
 	}
 	return r->part[class];
 }
