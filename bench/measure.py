@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import pathlib
 import statistics
+import struct
 import tempfile
 import time
 
@@ -56,10 +57,29 @@ def huge_bytes(pid):
     return sum(fields.get("AnonHugePages", 0) for *_, fields in procfs.smaps(pid))
 
 
-def fork_yardstick(target):
-    """A C process as large as the target, in pages of the same sizes, that forks on command."""
+def fork_yardstick(target, *how):
+    """A C process as large as the target, in pages of the same sizes, that forks on command. Its
+    pages lie in a row in the machine's memory, as far as the kernel has such, or "scattered"."""
     return Fixture([top_builddir() / "bench" / "fork", procfs.rss_bytes(target.pid),
-                    huge_bytes(target.pid)])
+                    huge_bytes(target.pid), *how])
+
+
+def rows_of_pages(pid):
+    """How many pages lie in a row in the machine's memory, on an average, where they do in the
+    process's: what a fork takes depends on it. Only root may know."""
+    pages = rows = 0
+    with open(f"/proc/{pid}/pagemap", "rb") as pagemap:
+        for start, end, *_, fields in procfs.smaps(pid):
+            if fields.get("Anonymous", 0) < MIB:
+                continue
+            pagemap.seek(start // procfs.PAGE_SIZE * 8)
+            last = 0
+            for entry, in struct.iter_unpack("Q", pagemap.read((end - start) // procfs.PAGE_SIZE * 8)):
+                frame = entry & (1 << 55) - 1 if entry >> 63 else 0
+                pages += frame != 0
+                rows += frame not in (0, last + 1)
+                last = frame
+    return pages / max(rows, 1)
 
 
 def seconds(fixture, command):
