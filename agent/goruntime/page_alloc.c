@@ -196,6 +196,7 @@ static struct error *walk_chunk(struct walk *w, taddr addr)
 		struct error *err;
 
 		totals->managed_pages++;
+		totals->span_pages += in_span;
 		if (bitmap_get(w->allocated, i)) {
 			totals->spanless_pages += !in_span;
 			continue;

@@ -24,6 +24,7 @@ struct free_run {
 
 struct page_totals {
 	uint64_t managed_pages;  /* of the address ranges that the allocator manages */
+	uint64_t span_pages;     /* of these, in a span */
 	uint64_t kept_pages;     /* free and not given back; those that Ps cache are among them */
 	uint64_t released_pages; /* free and given back */
 	uint64_t cached_pages;   /* of the free ones, those that wait in the cache of a P */

@@ -115,7 +115,8 @@ bool span_slot_conservative(const struct span_table *table, const struct span *s
 
 struct span_totals {
 	uint64_t in_use_pages, manual_pages;
-	uint64_t runtime_in_use_pages;               /* mheap_.pagesInUse, for the self-check */
+	uint64_t user_arena_pages;     /* of the former: outside of the page allocator's ranges */
+	uint64_t runtime_in_use_pages; /* mheap_.pagesInUse, for the self-check */
 	uint64_t allocated_objects, allocated_bytes; /* HeapObjects, HeapAlloc by slots */
 	uint64_t alloc_count_sum;                    /* of mspan.allocCount, for the self-check */
 	/* Spans whose allocCount and slots differ: by one, as in mid-allocation; by more. */

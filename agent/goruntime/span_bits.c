@@ -303,6 +303,8 @@ static void compare_counts(struct bits_reading *r)
 			continue;
 		if (!counted || span_is_quarantined(span))
 			totals->empty_pages += span->page_count;
+		if (span->user_arena)
+			totals->user_arena_pages += span->page_count;
 		if (span->sweep == SPAN_SWEEPING || span->user_arena)
 			continue;
 		slots = count_slots(r->table, span);

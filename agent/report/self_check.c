@@ -26,6 +26,19 @@ static bool pages_add_up(const struct span_totals *spans)
 	       spans->in_use_pages - spans->runtime_in_use_pages <= spans->empty_pages;
 }
 
+/*
+ * Spans are made of pages that the allocator manages, but for user arenas, of which one that is
+ * being made may not look so yet (runtime/arena.go, allocUserArenaChunk).
+ */
+static uint64_t pages_out_of_bounds(const struct span_totals *spans,
+				    const struct page_totals *pages)
+{
+	uint64_t total = spans->in_use_pages + spans->manual_pages - spans->user_arena_pages;
+	uint64_t outside = total > pages->span_pages ? total - pages->span_pages : 0;
+
+	return spans->user_arena_pages && outside <= spans->empty_pages ? 0 : outside;
+}
+
 void self_check(const struct self_check_input *input, char ret[SELF_CHECK_SIZE])
 {
 	const struct span_totals *spans = input->spans;
@@ -58,6 +71,10 @@ void self_check(const struct self_check_input *input, char ret[SELF_CHECK_SIZE])
 			 " pages of the page allocator's ranges are in no arena, %" PRIu64
 			 " ranges make no sense",
 			 input->pages->foreign_pages, input->pages->broken_ranges);
+	else if (pages_out_of_bounds(spans, input->pages))
+		snprintf(ret, SELF_CHECK_SIZE,
+			 "%" PRIu64 " pages of spans are outside of the page allocator's ranges",
+			 pages_out_of_bounds(spans, input->pages));
 	else if (input->skipped_specials)
 		snprintf(ret, SELF_CHECK_SIZE, "%" PRIu64 " lists of specials do not hold together",
 			 input->skipped_specials);

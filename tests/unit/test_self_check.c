@@ -22,11 +22,12 @@ static void assert_verdict(const struct self_check_input *input, const char *exp
 
 static const struct span_totals good_spans = {
 	.in_use_pages = 5000,
+	.manual_pages = 300,
 	.runtime_in_use_pages = 5000,
 	.allocated_objects = 1000,
 	.alloc_count_sum = 1000,
 };
-static const struct page_totals good_pages = { .managed_pages = 8192 };
+static const struct page_totals good_pages = { .managed_pages = 8192, .span_pages = 5300 };
 
 static void what_adds_up_is_ok(void **state)
 {
@@ -85,6 +86,24 @@ static void empty_spans_may_be_counted_or_not(void **state)
 	assert_verdict(&input, "the heap counts 5001 pages in use, its spans have 5000");
 }
 
+static void spans_lie_within_the_ranges_of_the_page_allocator(void **state)
+{
+	struct span_totals spans = good_spans;
+	struct page_totals pages = good_pages;
+	const struct self_check_input input = { .spans = &spans, .pages = &pages };
+
+	(void)state;
+	pages.span_pages = 5298;
+	assert_verdict(&input, "2 pages of spans are outside of the page allocator's ranges");
+	spans.user_arena_pages = 2;
+	assert_verdict(&input, "ok");
+	pages.span_pages = 5290; /* another user arena is being made */
+	spans.empty_pages = 8;
+	assert_verdict(&input, "ok");
+	spans.empty_pages = 7;
+	assert_verdict(&input, "8 pages of spans are outside of the page allocator's ranges");
+}
+
 /* Differences that cancel in the sum are seen span by span. */
 static void each_span_counts_for_itself(void **state)
 {
@@ -132,6 +151,7 @@ int main(void)
 		cmocka_unit_test(what_adds_up_is_ok),
 		cmocka_unit_test(threads_may_be_between_two_counters),
 		cmocka_unit_test(empty_spans_may_be_counted_or_not),
+		cmocka_unit_test(spans_lie_within_the_ranges_of_the_page_allocator),
 		cmocka_unit_test(each_span_counts_for_itself),
 		cmocka_unit_test(freed_objects_that_are_still_counted_are_known),
 		cmocka_unit_test(each_contradiction_has_its_sentence),
