@@ -4,11 +4,21 @@
 
 #include "agent/binary/build_info.h"
 #include "agent/binary/elf_file.h"
+#include "agent/goruntime/layout_table.h"
 
 static void set_text(const char *text, protobuf_c_boolean *ret_has, ProtobufCBinaryData *ret)
 {
 	*ret_has = text && text[0];
 	*ret = (ProtobufCBinaryData){ *ret_has ? strlen(text) : 0, (uint8_t *)(uintptr_t)text };
+}
+
+/* One that cannot be read here may still be learned from the process itself. */
+static bool has_known_version(const struct build_info *info)
+{
+	const struct layout_table_entry *entry;
+
+	return !info || !info->version[0] ||
+	       layout_table_find(info->version, &entry) != LAYOUT_MATCH_NONE;
 }
 
 /* *ret_info, if there is any, owns what *ret borrows. */
@@ -23,9 +33,11 @@ static struct error *examine(const struct elf_file *file, struct build_info **re
 		return err;
 	if (*ret_info)
 		set_text((*ret_info)->version, &ret->has_go_version, &ret->go_version);
-	ret->inspectable = elf_file_has_dwarf(file);
+	ret->inspectable = elf_file_has_dwarf(file) || has_known_version(*ret_info);
 	if (!ret->inspectable)
-		set_text("it was built without debug information", &ret->has_reason, &ret->reason);
+		set_text("it has no debug information, and was made by a version of Go of which "
+			 "no layout is built in",
+			 &ret->has_reason, &ret->reason);
 	return NULL;
 }
 

@@ -4,9 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/binary/build_info.h"
 #include "agent/binary/dwarf_types.h"
 #include "agent/binary/index.h"
 #include "agent/decoder_debug.h"
+#include "agent/decoder_discover.h"
+#include "agent/decoder_target.h"
 #include "agent/goruntime/layout.h"
 #include "proto/base/bytes.h"
 #include "proto/base/cursor.h"
@@ -15,14 +18,14 @@
 /* What goes through the reading of one layout. */
 struct reading {
 	struct decoder *decoder;
-	const char *version;
+	const struct decoder_target *target;
 	struct bytes index; /* the content of the index file; empty if there is none */
 	struct index_key key;
 	struct decoder_layout *ret;
 };
 
 static struct error *decode_index(const struct bytes *content, const struct index_key *key,
-				  struct layout **ret)
+				  struct decoder_layout *ret)
 {
 	const uint8_t *layout_bytes;
 	size_t layout_size;
@@ -33,7 +36,7 @@ static struct error *decode_index(const struct bytes *content, const struct inde
 	if (err)
 		return err;
 	cursor_init(&cursor, "index", layout_bytes, layout_size);
-	return layout_load(&cursor, ret);
+	return decoder_layout_load(&cursor, ret);
 }
 
 /* Whether the index is good for the key as it is now; why not is told when a new one is made. */
@@ -43,7 +46,7 @@ static bool use_index(struct reading *r)
 
 	if (!r->index.size)
 		return false;
-	err = decode_index(&r->index, &r->key, &r->ret->layout);
+	err = decode_index(&r->index, &r->key, r->ret);
 	r->ret->index_used = !err;
 	error_free(err);
 	return r->ret->index_used;
@@ -67,7 +70,7 @@ static struct error *make_index(struct reading *r)
 
 	bytes_init(&stored, INDEX_SIZE_MAX);
 	bytes_init(&content, INDEX_SIZE_MAX);
-	err = layout_store(r->ret->layout, &stored);
+	err = decoder_layout_store(r->ret, &stored);
 	if (!err)
 		err = index_encode(&r->key, &stored, &content);
 	if (!err)
@@ -80,7 +83,7 @@ static struct error *make_index(struct reading *r)
 /* An index that could not be used may be damaged or out of date. */
 static void note_index(const struct reading *r)
 {
-	struct layout *layout scoped(layout_freep) = NULL;
+	struct decoder_layout layout scoped(decoder_layout_fini) = { 0 };
 	struct error *err;
 
 	if (!r->index.size)
@@ -97,9 +100,31 @@ static struct error *read_dwarf(struct reading *r, const struct elf_file *file)
 	struct error *err = dwarf_types_open(file, &types);
 
 	if (!err)
-		err = layout_read(dwarf_types_source(types), r->version, &r->ret->layout);
+		err = layout_read(dwarf_types_source(types), r->target->info->version,
+				  &r->ret->layout);
 	if (err)
 		return err;
+	r->ret->known_by = LAYOUT_BY_DWARF;
+	r->ret->exact = true;
+	note_index(r);
+	return make_index(r);
+}
+
+/* ---- no DWARF ---- */
+
+static struct error *read_table(struct reading *r)
+{
+	struct error *err;
+
+	memset(&r->key.debug_file, 0, sizeof(r->key.debug_file));
+	if (use_index(r))
+		return NULL;
+	err = decoder_discover(r->target, r->ret);
+	for (unsigned i = r->ret->refusal_count; err && i > 0; i--)
+		err = error_context(err, "%s", r->ret->refusals[i - 1]);
+	if (err)
+		return error_context(err, "there is no DWARF, since the executable was built with "
+					  "-ldflags=-w or -s, or was stripped");
 	note_index(r);
 	return make_index(r);
 }
@@ -136,19 +161,6 @@ static bool is_refusal(const struct error *err)
 	       error_code(err) == ERROR_NOT_GO;
 }
 
-static struct error *no_debug_info(const struct reading *r)
-{
-	struct error *err = error_new(
-	    ERROR_NO_DEBUG_INFO,
-	    "the executable has no DWARF, and no debug file of it was found: it was built "
-	    "with -ldflags=-w or -s, or was stripped; build it without them, or install "
-	    "its debug file");
-
-	for (unsigned i = r->ret->refusal_count; i > 0; i--)
-		err = error_context(err, "%s", r->ret->refusals[i - 1]);
-	return err;
-}
-
 static struct error *try_files(struct reading *r, const struct decoder_debug *debug)
 {
 	for (unsigned i = 0; i < debug->count; i++) {
@@ -167,7 +179,7 @@ static struct error *try_files(struct reading *r, const struct decoder_debug *de
 		if (refuse_err)
 			return refuse_err;
 	}
-	return no_debug_info(r);
+	return read_table(r);
 }
 
 static struct error *read_debug_file(struct reading *r, const struct elf_file *executable)
@@ -194,23 +206,38 @@ static void read_index(struct reading *r, int index_fd)
 	bytes_init(&r->index, INDEX_SIZE_MAX);
 }
 
-struct error *decoder_layout_read(struct decoder *decoder, const struct elf_file *file,
-				  const char *version, int exe_fd, int index_fd,
-				  struct decoder_layout *ret)
+/*
+ * Linkers that were told to leave Go's DWARF out may have kept that of C code, which lacks the
+ * runtime; and DWARF that is damaged is as good as none.
+ */
+static struct error *read_own(struct reading *r)
 {
-	struct reading r = { .decoder = decoder, .version = version, .ret = ret };
+	struct error *err;
+
+	if (use_index(r))
+		return NULL;
+	err = read_dwarf(r, r->target->file);
+	if (!err || error_code(err) == ERROR_NOMEM || error_code(err) == ERROR_SYSTEM)
+		return err;
+	log_debug("decoder", "DWARF does not give the layout err=\"%s\"", error_message(err));
+	error_free(err);
+	return read_debug_file(r, r->target->file);
+}
+
+struct error *decoder_layout_read(struct decoder *decoder, const struct decoder_target *target,
+				  int index_fd, struct decoder_layout *ret)
+{
+	struct reading r = { .decoder = decoder, .target = target, .ret = ret };
 	struct error *err;
 
 	*ret = (struct decoder_layout){ 0 };
 	bytes_init(&r.index, INDEX_SIZE_MAX);
-	err = index_file_key_read(exe_fd, &r.key.executable);
+	err = index_file_key_read(decoder_target_fd(target, TARGET_FILE_EXE), &r.key.executable);
 	if (!err) {
-		index_key_set_build_id(&r.key, file);
+		index_key_set_build_id(&r.key, target->file);
 		read_index(&r, index_fd);
-		if (!elf_file_has_dwarf(file))
-			err = read_debug_file(&r, file);
-		else if (!use_index(&r))
-			err = read_dwarf(&r, file);
+		err = elf_file_has_dwarf(target->file) ? read_own(&r)
+						       : read_debug_file(&r, target->file);
 	}
 	bytes_fini(&r.index);
 	return err;

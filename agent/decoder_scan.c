@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -227,6 +228,38 @@ static struct error *complete(struct decoder_target *target, const struct stop *
 	return err;
 }
 
+/* ---- a layout that is only the nearest known ---- */
+
+static struct error *doubt_layout(const struct decoder_layout *source, struct error *err)
+{
+	return source->exact ? err
+			     : layout_doubt(err, source->layout->version, source->table_version);
+}
+
+/* Everything must have added up. */
+static struct error *verify_layout(const struct decoder_layout *source,
+				   const Goheapd__ScanResult *result)
+{
+	const Goheapd__Trust *trust = result->scan->trust;
+	ProtobufCBinaryData verdict = trust->self_check;
+
+	if (source->exact)
+		return NULL;
+	if (verdict.len != strlen("ok") || memcmp(verdict.data, "ok", verdict.len) != 0)
+		return doubt_layout(source,
+				    error_new(ERROR_CORRUPT_TARGET, "%.*s", (int)verdict.len,
+					      (const char *)verdict.data));
+	if (trust->free_slot_hits)
+		return doubt_layout(source,
+				    error_new(ERROR_CORRUPT_TARGET,
+					      "%" PRIu64 " exact pointers lead to no object",
+					      trust->free_slot_hits));
+	return message_warn(result->scan, "layout_nearest",
+			    "nothing is known of %s; the layout of %s was used, and all totals of "
+			    "the runtime agree with it",
+			    source->layout->version, source->table_version);
+}
+
 static struct error *send_result(struct decoder *decoder, Goheapd__ScanResult *result)
 {
 	Goheapd__DecoderEvent event = GOHEAPD__DECODER_EVENT__INIT;
@@ -247,7 +280,9 @@ static struct error *decode(struct decoder *decoder, const Goheapd__DecodeScan *
 	if (!err)
 		err = open_memory(target, stop);
 	if (!err)
-		err = run(decoder, task, target, stop, &result);
+		err = doubt_layout(&target->source, run(decoder, task, target, stop, &result));
+	if (!err)
+		err = verify_layout(&target->source, result);
 	if (!err)
 		err = complete(target, stop, result);
 	if (!err)

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/binary/build_info.h"
 #include "agent/binary/elf_file.h"
@@ -69,30 +70,19 @@ struct error *decoder_build_info(const struct elf_file *file, struct build_info 
 	return NULL;
 }
 
-static struct error *read_binary(struct decoder *decoder, struct decoder_target *target)
+static struct error *read_binary(struct decoder_target *target)
 {
-	int index_fd scoped(closep) = -1;
-	int exe_fd = decoder_target_fd(target, TARGET_FILE_EXE);
-	struct error *err = receive_index(decoder, &index_fd);
+	struct error *err =
+	    elf_file_open(decoder_target_fd(target, TARGET_FILE_EXE), &target->file);
 	bool is_go;
 
-	if (!err)
-		err = elf_file_open(exe_fd, &target->file);
 	if (!err)
 		err = decoder_build_info(target->file, &target->info, &is_go);
 	if (err)
 		return err;
 	if (!is_go)
 		return error_new(ERROR_NOT_GO, "process %u is no Go program", target->opened->pid);
-	if (!target->info) {
-		err = build_info_new(&target->info);
-		if (err)
-			return err;
-	}
-	err = decoder_layout_read(decoder, target->file, target->info->version, exe_fd, index_fd,
-				  &target->source);
-	target->layout = target->source.layout;
-	return err;
+	return target->info ? NULL : build_info_new(&target->info);
 }
 
 /*
@@ -109,7 +99,7 @@ static struct error *find_load_bias(struct decoder_target *target, uint64_t *ret
 	return err;
 }
 
-static struct error *read_modules(struct decoder_target *target)
+static struct error *open_memory(struct decoder_target *target)
 {
 	const struct live_memory_files files = {
 		.mem = decoder_target_fd(target, TARGET_FILE_MEM),
@@ -118,25 +108,37 @@ static struct error *read_modules(struct decoder_target *target)
 		.exe = decoder_target_fd(target, TARGET_FILE_EXE),
 		.exe_name = target->exe_name,
 	};
-	uint64_t load_bias;
-	struct error *err = find_load_bias(target, &load_bias);
+	struct error *err = find_load_bias(target, &target->load_bias);
+
+	return err ? err : live_memory_open(&files, &target->memory);
+}
+
+static struct error *read_layout(struct decoder *decoder, struct decoder_target *target,
+				 int index_fd)
+{
+	struct error *err = decoder_layout_read(decoder, target, index_fd, &target->source);
 
 	if (err)
 		return err;
-	layout_relocate(target->layout, load_bias);
-	err = live_memory_open(&files, &target->memory);
-	return err ? err : module_table_read(target->memory, target->layout, &target->modules);
+	target->layout = target->source.layout;
+	layout_relocate(target->layout, target->load_bias);
+	return module_table_read(target->memory, target->layout, &target->modules);
 }
 
 struct error *decoder_target_open(struct decoder *decoder, struct decoder_target *ret)
 {
+	int index_fd scoped(closep) = -1;
 	struct error *err;
 
 	*ret = (struct decoder_target){ 0 };
 	err = receive_opened(decoder, ret);
 	if (!err)
-		err = read_binary(decoder, ret);
-	return err ? err : read_modules(ret);
+		err = receive_index(decoder, &index_fd);
+	if (!err)
+		err = read_binary(ret);
+	if (!err)
+		err = open_memory(ret);
+	return err ? err : read_layout(decoder, ret, index_fd);
 }
 
 void decoder_target_fini(struct decoder_target *target)
@@ -198,6 +200,12 @@ static struct error *fill_build(const struct decoder_target *target, Goheapd__Bu
 	return err ? err : fill_build_id(target->file, build);
 }
 
+/* As the build info says, or as the runtime itself does. */
+static const char *version_of(const struct decoder_target *target)
+{
+	return target->info->version[0] ? target->info->version : target->layout->version;
+}
+
 static struct error *fill_identity(const struct decoder_target *target, Goheapd__Identity *identity)
 {
 	const Goheapd__TargetOpened *opened = target->opened;
@@ -211,7 +219,7 @@ static struct error *fill_identity(const struct decoder_target *target, Goheapd_
 	if (!err)
 		err = message_bytes(opened->exe.data, opened->exe.len, &identity->exe);
 	if (!err)
-		err = message_text(target->info->version, &identity->go_version);
+		err = message_text(version_of(target), &identity->go_version);
 	if (!err)
 		err = message_string("amd64", &identity->arch);
 	if (err)
@@ -240,6 +248,30 @@ struct error *decoder_target_identity(const struct decoder_target *target, Gohea
 	return NULL;
 }
 
+static const char *known_by(const struct decoder_layout *source)
+{
+	if (source->known_by == LAYOUT_BY_TABLE)
+		return "table";
+	return source->from_debug_file ? "debug file" : "dwarf";
+}
+
+/* Types are the runtime's own: DWARF gives the layouts alone. */
+static struct error *fill_detail(const struct decoder_target *target, Goheapd__Detail *detail)
+{
+	struct error *err = message_string(known_by(&target->source), &detail->layouts);
+
+	if (!err)
+		err = message_string("pclntab", &detail->names);
+	if (!err)
+		err = message_string("runtime types", &detail->types);
+	if (err || target->source.known_by != LAYOUT_BY_TABLE)
+		return err;
+	detail->has_missing = true;
+	return message_text(
+	    "DWARF, which -ldflags=-w or -s and strip leave out; a debug file would do",
+	    &detail->missing);
+}
+
 struct error *decoder_target_detail(const struct decoder_target *target, Goheapd__Detail **ret)
 {
 	Goheapd__Detail *detail = malloc(sizeof(*detail));
@@ -248,13 +280,7 @@ struct error *decoder_target_detail(const struct decoder_target *target, Goheapd
 	if (!detail)
 		return &error_nomem;
 	goheapd__detail__init(detail);
-	/* types are the runtime's own: DWARF gives the layouts */
-	err = message_string(target->source.from_debug_file ? "debug file" : "dwarf",
-			     &detail->layouts);
-	if (!err)
-		err = message_string("pclntab", &detail->names);
-	if (!err)
-		err = message_string("runtime types", &detail->types);
+	err = fill_detail(target, detail);
 	if (err) {
 		goheapd__detail__free_unpacked(detail, NULL);
 		return err;

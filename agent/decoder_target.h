@@ -24,6 +24,7 @@ struct decoder_target {
 	char *exe_name; /* what the link to the executable says */
 	struct elf_file *file;
 	struct build_info *info;
+	uint64_t load_bias;           /* what run-time addresses have over link-time ones */
 	struct decoder_layout source; /* where the layout is from */
 	struct layout *layout;        /* its own, relocated */
 	uint64_t entry;               /* where the program began: AT_ENTRY */

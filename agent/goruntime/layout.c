@@ -320,6 +320,53 @@ void layout_free(struct layout *layout)
 	free(layout);
 }
 
+static const struct {
+	const char *name;
+	size_t place; /* in struct layout */
+} globals[] = {
+#define STRUCT(id, names, need)
+#define FIELD(type, id, paths, need)
+#define CONSTANT(id, names, need)
+#define GLOBAL(id, names, need) { #id, offsetof(struct layout, global_##id) },
+#include "agent/goruntime/layout.def"
+#undef STRUCT
+#undef FIELD
+#undef CONSTANT
+#undef GLOBAL
+};
+
+struct layout_global *layout_global(struct layout *layout, enum layout_global_id id)
+{
+	return place_of(layout, globals[id].place);
+}
+
+const char *layout_global_name(enum layout_global_id id)
+{
+	return globals[id].name;
+}
+
+struct error *layout_copy(const struct layout *layout, struct layout **ret)
+{
+	struct layout *copy = malloc(sizeof(*copy));
+
+	if (!copy)
+		return &error_nomem;
+	*copy = *layout;
+	*ret = copy;
+	return NULL;
+}
+
+struct error *layout_complete_globals(struct layout *layout)
+{
+	for (enum layout_global_id id = 0; id < LAYOUT_GLOBAL_COUNT; id++) {
+		struct layout_global *global = layout_global(layout, id);
+
+		if (!global->addr)
+			global->size = 0;
+	}
+	return check_complete(layout);
+}
+
 /* What an entry is stored by: all of its line in layout.def but the need. */
 static void entry_name(const struct entry *entry, char buffer[2 * NAME_MAX_SIZE])
 {

@@ -52,6 +52,24 @@ struct layout {
 #undef GLOBAL
 };
 
+/* The global variables by number, in the order of layout.def. */
+enum layout_global_id {
+#define STRUCT(id, names, need)
+#define FIELD(type, id, paths, need)
+#define CONSTANT(id, names, need)
+#define GLOBAL(id, names, need) LAYOUT_GLOBAL_##id,
+#include "agent/goruntime/layout.def"
+#undef STRUCT
+#undef FIELD
+#undef CONSTANT
+#undef GLOBAL
+	LAYOUT_GLOBAL_COUNT
+};
+
+/* A global by its number, and its name ("mheap"). */
+struct layout_global *layout_global(struct layout *layout, enum layout_global_id id);
+const char *layout_global_name(enum layout_global_id id);
+
 /* Whether this runtime has the field or struct at all. */
 #define layout_has(layout, member) ((layout)->member.size != 0)
 
@@ -63,6 +81,14 @@ must_check struct error *layout_read(struct layout_source *source, const char *v
 				     struct layout **ret);
 void layout_free(struct layout *layout);
 DEFINE_FREEP(layout, layout_free)
+
+/*
+ * A copy of a layout whose globals are yet to be found; the caller frees *ret. And, when that is
+ * done: ERROR_UNSUPPORTED naming the NEEDED globals without an address. Optional ones are taken
+ * out, as if this runtime had none.
+ */
+must_check struct error *layout_copy(const struct layout *layout, struct layout **ret);
+must_check struct error *layout_complete_globals(struct layout *layout);
 
 /*
  * To and from the index: entries by name, so that a layout written for another layout.def is

@@ -167,13 +167,6 @@ def _():
         check("386" in check_error(target.pid, 422, "unsupported_arch"), "which architecture?")
 
 
-@suite.test("a Go program without debug information is no_debug_info")
-def _():
-    for flags in (("-ldflags=-w",), ("-ldflags=-s -w",)):
-        with Fixture([build_fixture("demo", GO, flags=flags)]) as target, unharmed(target.pid):
-            check_error(target.pid, 422, "no_debug_info")
-
-
 def copy_program(program, folder, name="demo"):
     copy = pathlib.Path(folder, name)
     shutil.copy(program, copy)

@@ -5,6 +5,8 @@
  *	                              through an index on its way
  *	binary_facts functions FILE   entry, end and name of every function of the pclntab
  *	binary_facts frames FILE      every pc at which the size of a frame changes, and the size
+ *	binary_facts references FILE  for each function of the runtime what it says of which global:
+ *	                              global, function, offset in it, width of the access
  *	binary_facts lines FILE       for each pc on stdin: the pc, then innermost function, line,
  *file
  *
@@ -19,6 +21,7 @@
 #include <unistd.h>
 
 #include "agent/binary/build_info.h"
+#include "agent/binary/data_ref.h"
 #include "agent/binary/dwarf_types.h"
 #include "agent/binary/elf_file.h"
 #include "agent/binary/index.h"
@@ -134,7 +137,7 @@ static void free_facts(struct facts *facts)
 	closep(&facts->fd);
 }
 
-static struct error *print_layout(const struct facts *facts)
+static struct error *print_layout(struct facts *facts)
 {
 	const struct layout *l = facts->layout;
 
@@ -156,7 +159,7 @@ static struct error *print_layout(const struct facts *facts)
 	return NULL;
 }
 
-static struct error *print_functions(const struct facts *facts)
+static struct error *print_functions(struct facts *facts)
 {
 	struct error *err = NULL;
 
@@ -189,7 +192,7 @@ static void print_frames_of(const struct facts *facts, const struct pclntab_func
 	}
 }
 
-static struct error *print_frames(const struct facts *facts)
+static struct error *print_frames(struct facts *facts)
 {
 	struct error *err = NULL;
 
@@ -240,7 +243,54 @@ static struct error *print_line(const struct facts *facts, taddr pc)
 	return err;
 }
 
-static struct error *print_lines(const struct facts *facts)
+/* Closures, and bodies made for certain types, have names that come and go. */
+static bool is_steady_name(const char *name)
+{
+	return !strncmp(name, "runtime.", strlen("runtime.")) && !strchr(name, '[') &&
+	       !strstr(name, ".func") && !strstr(name, "-fm");
+}
+
+static void print_reference(struct facts *facts, const char *function, const struct data_ref *ref)
+{
+	for (enum layout_global_id id = 0; id < LAYOUT_GLOBAL_COUNT; id++) {
+		const struct layout_global *global = layout_global(facts->layout, id);
+
+		if (ref->addr - global->addr < global->size)
+			printf("%s %s %" PRIu64 " %d\n", layout_global_name(id), function,
+			       ref->addr - global->addr, ref->width);
+	}
+}
+
+static struct error *print_references_of(struct facts *facts, const struct pclntab_func *func)
+{
+	size_t size = func->end - func->entry, count;
+	uint8_t *code scoped(freep) = malloc(size + 1);
+	struct data_ref *refs scoped(freep) = NULL;
+	struct error *err =
+	    code ? elf_file_read_addr(facts->elf, func->entry, code, size) : &error_nomem;
+
+	if (!err)
+		err = data_ref_read(code, size, func->entry, &refs, &count);
+	for (size_t i = 0; !err && i < count; i++)
+		print_reference(facts, func->name, &refs[i]);
+	return err;
+}
+
+static struct error *print_references(struct facts *facts)
+{
+	struct error *err = NULL;
+
+	for (uint32_t i = 0; !err && i < pclntab_func_count(facts->pclntab); i++) {
+		struct pclntab_func func;
+
+		err = pclntab_at(facts->pclntab, i, &func);
+		if (!err && is_steady_name(func.name))
+			err = print_references_of(facts, &func);
+	}
+	return err;
+}
+
+static struct error *print_lines(struct facts *facts)
 {
 	struct error *err = NULL;
 	taddr pc;
@@ -254,12 +304,11 @@ int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
-		struct error *(*print)(const struct facts *facts);
+		struct error *(*print)(struct facts *facts);
 	} commands[] = {
-		{ "layout", print_layout },
-		{ "functions", print_functions },
-		{ "frames", print_frames },
-		{ "lines", print_lines },
+		{ "layout", print_layout },         { "functions", print_functions },
+		{ "frames", print_frames },         { "lines", print_lines },
+		{ "references", print_references },
 	};
 	struct facts facts = { .fd = -1 };
 	struct error *err = NULL;
@@ -274,7 +323,8 @@ int main(int argc, char **argv)
 			err = commands[i].print(&facts);
 	}
 	if (!known)
-		fprintf(stderr, "usage: binary_facts layout|functions|frames|lines FILE\n");
+		fprintf(stderr,
+			"usage: binary_facts layout|functions|frames|lines|references FILE\n");
 	if (err) {
 		printf("%d %s\n", error_code(err), error_message(err));
 		error_free(err);

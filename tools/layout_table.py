@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Makes the table of layouts that goheapd has for programs without DWARF.
+
+For each toolchain at hand it builds two programs that use all of the runtime that goheapd reads,
+and notes what their DWARF says of each entry of layout.def, and which functions of the runtime
+refer to which global variable, where in it and how wide. A column of the table is a version.
+
+    layout_table.py [--check] TABLE
+
+writes the table, or with --check says how it differs from what the toolchains give. Runs in the
+build folder, with PYTHONPATH at tests/support.
+"""
+
+import argparse
+import collections
+import difflib
+import pathlib
+import subprocess
+import sys
+
+import gobuild
+
+FIXTURES = ["oracle", "tenants"]
+FUNCTIONS_MAX = 8  # that bear witness to one global
+OFFSETS_MAX = 4  # of one function
+
+HEAD = """\
+# What goheapd knows of Go runtimes by itself, for programs without DWARF: one column a version.
+# Made by tools/layout_table.py; agent/goruntime/layout_table.awk makes C of it.
+#
+# struct    size
+# field     offset+size
+# constant  value
+# global    size
+# ref       global, function: offset/width of each access; width 0: its address is taken
+#
+# -         not in that version
+"""
+
+
+def facts(what, program):
+    tool = gobuild.build_root() / "tests" / "support" / "binary_facts"
+    out = subprocess.run([tool, what, program], stdout=subprocess.PIPE, check=True, text=True)
+    return [line.split() for line in out.stdout.splitlines()]
+
+
+def version_key(text):
+    """The version as go1.26 and later spell it, whoever made the binary."""
+    return text.replace(" X:", "-X:")
+
+
+def cell(kind, numbers):
+    if kind == "struct":
+        return numbers[0] if numbers[0] != "0" else "-"
+    if kind == "field":
+        return "+".join(numbers) if numbers[1] != "0" else "-"
+    if kind == "constant":
+        return numbers[1] if numbers[0] == "1" else "-"
+    return numbers[1] if numbers[1] != "0" else "-"
+
+
+def read_layout(program):
+    version, rows = None, {}
+    for kind, name, *numbers in facts("layout", program):
+        if kind == "version":
+            version = version_key(" ".join([name, *numbers]))
+        elif kind != "module":
+            rows[kind, name] = cell(kind, numbers)
+    return version, rows
+
+
+def read_references(program):
+    """{global: {function: [(offset, width)]}} in the order of the code."""
+    found = collections.defaultdict(lambda: collections.defaultdict(list))
+    for name, function, offset, width in facts("references", program):
+        access = f"{offset}/{width}"
+        if access not in found[name][function]:
+            found[name][function].append(access)
+    return found
+
+
+def column(version, experiment):
+    """One version's layout, and references that all its programs have."""
+    name, rows, references = None, {}, None
+    for fixture in FIXTURES:
+        program = gobuild.build(fixture, version, experiment)
+        name, part = read_layout(program)
+        for key, value in part.items():
+            if rows.get(key, "-") == "-":
+                rows[key] = value
+        found = read_references(program)
+        references = found if references is None else intersect(references, found)
+    return name, rows, references
+
+
+def intersect(left, right):
+    both = collections.defaultdict(dict)
+    for name, functions in left.items():
+        for function, accesses in functions.items():
+            common = [a for a in accesses if a in right[name].get(function, [])]
+            if common:
+                both[name][function] = common
+    return both
+
+
+def choose(columns, name):
+    """The witnesses of a global: known to most versions, and with few other words to say."""
+    weights = collections.Counter()
+    for _, _, references in columns:
+        for function, accesses in references.get(name, {}).items():
+            weights[function] += 100 + min(len(accesses), OFFSETS_MAX)
+    # Every version needs its own, also one that shares no function with the others.
+    chosen = {}
+    for _, _, references in columns:
+        own = sorted(references.get(name, {}), key=lambda function: (-weights[function], function))
+        chosen.update(dict.fromkeys(own[:FUNCTIONS_MAX]))
+    return sorted(chosen)
+
+
+def table(columns):
+    lines = [HEAD, "columns\t" + "\t".join(name for name, _, _ in columns)]
+    for kind, name in columns[-1][1]:
+        lines.append("\t".join([kind, name, *(rows[kind, name] for _, rows, _ in columns)]))
+    for kind, name in columns[-1][1]:
+        if kind != "global":
+            continue
+        for function in choose(columns, name):
+            cells = [",".join(references.get(name, {}).get(function, [])[:OFFSETS_MAX]) or "-"
+                     for _, _, references in columns]
+            lines.append("\t".join(["ref", name, function, *cells]))
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="compare only")
+    parser.add_argument("table", type=pathlib.Path)
+    options = parser.parse_args()
+    made = table([column(version, experiment) for version, experiment in gobuild.VARIANTS])
+    if not options.check:
+        options.table.write_text(made)
+        return
+    there = options.table.read_text()
+    sys.stdout.writelines(difflib.unified_diff(
+        there.splitlines(True), made.splitlines(True), str(options.table), "the toolchains"))
+    sys.exit(there != made)
+
+
+if __name__ == "__main__":
+    main()
