@@ -162,6 +162,17 @@ def fixture_sources(*fixtures, root=FIXTURES):
                   if path.suffix in (".go", ".c", ".h", ".s"))
 
 
+def kept(folder_name, name, make):
+    """The path of a program in a folder of its own; make(path) builds it if it is not there."""
+    folder = build_root() / "tests" / "programs" / folder_name
+    folder.mkdir(parents=True, exist_ok=True)
+    output = folder / name
+    with locked(folder / "lock"):
+        if not output.exists():
+            make(output)
+    return output
+
+
 def build(fixture, version, experiment="", flags=(), env=None, root=FIXTURES, form=PROGRAM):
     """The path of the fixture as an executable of that version; builds it when it is not there."""
     extra = env or {}
@@ -172,13 +183,8 @@ def build(fixture, version, experiment="", flags=(), env=None, root=FIXTURES, fo
     toolchain = (goroot(version) / "VERSION").read_text()
     key = content_hash([version, toolchain, experiment, *flags, repr(sorted(extra.items()))],
                        [*sources, *fixture_sources(*form.companions)])
-    folder = build_root() / "tests" / "programs" / f"{variant_name(version, experiment)}-{key}"
-    folder.mkdir(parents=True, exist_ok=True)
-    output = folder / fixture
-    with locked(folder / "lock"):
-        if not output.exists():
-            form.make(sources, fixture, version, flags, environment, output)
-    return output
+    return kept(f"{variant_name(version, experiment)}-{key}", fixture, lambda output: form.make(
+        sources, fixture, version, flags, environment, output))
 
 
 def build_command(name, version):
@@ -186,16 +192,14 @@ def build_command(name, version):
     root = goroot(version)
     environment = {**go_environment(version, "", {}), "GOFLAGS": ""}  # its modules are vendored
     key = content_hash([version, (root / "VERSION").read_text(), name], [])
-    folder = build_root() / "tests" / "programs" / f"{variant_name(version)}-{key}"
-    folder.mkdir(parents=True, exist_ok=True)
-    output = folder / name
-    with locked(folder / "lock"):
-        if not output.exists():
-            partial = output.with_name(output.name + ".part")
-            run_go([root / "bin" / "go", "build", "-o", partial, f"cmd/{name}"], environment,
-                   root / "src" / "cmd")
-            os.rename(partial, output)
-    return output
+
+    def make(output):
+        partial = output.with_name(output.name + ".part")
+        run([root / "bin" / "go", "build", "-o", partial, f"cmd/{name}"], environment,
+            root / "src" / "cmd")
+        os.rename(partial, output)
+
+    return kept(f"{variant_name(version)}-{key}", name, make)
 
 
 def main():
