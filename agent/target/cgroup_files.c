@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FILE_LIMIT = 64 << 10 };
+enum { FILE_LIMIT = 64 << 10, MOUNTS_LIMIT = 1 << 20 };
 
 /* Version 1 writes "no limit" as the largest multiple of a page below 2^63. */
 static const uint64_t unlimited_v1 = UINT64_C(0x7fffffff00000000);
@@ -112,6 +112,60 @@ static void find_folder_v1(struct cgroup_place *place, const struct membership *
 		 m->controllers);
 }
 
+/* The next field of a line of mountinfo, which blanks part. */
+static bool next_field(const char **pos, const char **ret, size_t *ret_size)
+{
+	*ret = *pos + strspn(*pos, " ");
+	*ret_size = strcspn(*ret, " \n");
+	*pos = *ret + *ret_size;
+	return *ret_size;
+}
+
+/* What of the hierarchy is mounted at that path: *ret is the group that is its root there. */
+static bool find_mounted_root(const char *line, const char *mount_point, const char **ret,
+			      size_t *ret_size)
+{
+	enum { ROOT = 3, MOUNT_POINT = 4 };
+	size_t wanted = strlen(mount_point);
+
+	for (; *line; line = *line ? line + 1 : line) {
+		const char *field;
+		size_t size;
+
+		for (int i = 0; next_field(&line, &field, &size) && i < MOUNT_POINT; i++) {
+			if (i == ROOT) {
+				*ret = field;
+				*ret_size = size;
+			}
+		}
+		if (size == wanted && !memcmp(field, mount_point, size))
+			return true;
+		line = strchrnul(line, '\n');
+	}
+	return false;
+}
+
+/* In a container a part of the hierarchy may be mounted as if it were all of it. */
+static void rebase(struct cgroup_place *place)
+{
+	char mount_point[PATH_MAX];
+	struct procfs_text text;
+	const char *root = "";
+	size_t size = 0;
+	struct error *err =
+	    procfs_read(&text, MOUNTS_LIMIT, "%s/self/mountinfo", place->procfs->proc);
+
+	if (err) {
+		error_free(err);
+		return;
+	}
+	snprintf(mount_point, sizeof(mount_point), "%s%s", place->procfs->cgroup, place->folder);
+	if (find_mounted_root(text.data, mount_point, &root, &size) && size > 1 &&
+	    !strncmp(place->path, root, size) && (place->path[size] == '/' || !place->path[size]))
+		memmove(place->path, place->path + size, strlen(place->path + size) + 1);
+	procfs_text_fini(&text);
+}
+
 bool cgroup_place_find(const struct procfs *procfs, const struct procfs_text *list,
 		       const char *controller, struct cgroup_place *ret)
 {
@@ -129,6 +183,8 @@ bool cgroup_place_find(const struct procfs *procfs, const struct procfs_text *li
 		find_folder_v1(ret, &m, controller);
 	else
 		find_folder_v2(ret);
+	if (!cgroup_place_visible(ret))
+		rebase(ret);
 	return true;
 }
 

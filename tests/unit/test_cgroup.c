@@ -15,7 +15,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	tree_init(&tree);
-	procfs.cgroup = tree.root;
+	procfs.proc = procfs.cgroup = tree.root;
 	return 0;
 }
 
@@ -205,6 +205,43 @@ static void a_group_that_is_not_mounted_is_hidden(void **state)
 	assert_false(cgroup.hidden);
 	assert_int_equal(cgroup.current_bytes, 7);
 	cgroup_fini(&cgroup);
+}
+
+static void a_group_is_found_in_a_part_that_is_mounted(void **state)
+{
+	static const struct {
+		const char *list, *root;
+		bool visible;
+	} cases[] = {
+		{ "4:memory:/docker/x/a\n", "/docker/x", true },
+		{ "4:memory:/docker/x\n", "/docker/x", true },
+		{ "4:memory:/docker/xy/a\n", "/docker/x", false },
+		{ "4:memory:/docker/y\n", "/docker/x", false },
+		{ "4:memory:/../../a\n", "/../..", true },
+		{ "4:memory:/../a\n", "/../..", false },
+		{ "4:memory:/gone/a\n", "/", false },
+		{ "4:memory:/docker/x/gone\n", "/docker/x", false },
+	};
+	char text[512];
+
+	(void)state;
+	tree_write(&tree, "memory/a/memory.usage_in_bytes", "5\n");
+	tree_write(&tree, "memory/memory.usage_in_bytes", "6\n");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct cgroup cgroup;
+
+		snprintf(text, sizeof(text),
+			 "22 28 0:21 / /sys rw,nosuid shared:7 - sysfs sysfs rw\n"
+			 "short\n\n"
+			 "33 32 0:28 %s %s/memory rw,nosuid - cgroup cgroup rw,memory\n",
+			 cases[i].root, tree.root);
+		tree_write(&tree, "self/mountinfo", text);
+		cgroup = read_cgroup(cases[i].list);
+		assert_int_equal(cgroup.hidden, !cases[i].visible);
+		if (cases[i].visible)
+			assert_int_equal(cgroup.current_bytes, strchr(cases[i].list, 'a') ? 5 : 6);
+		cgroup_fini(&cgroup);
+	}
 }
 
 static void version_1_is_read(void **state)
@@ -522,6 +559,7 @@ int main(void)
 		cmocka_unit_test(both_versions_can_be_mounted),
 		cmocka_unit_test(controllers_may_share_a_folder),
 		cmocka_unit_test(a_group_that_is_not_mounted_is_hidden),
+		cmocka_unit_test(a_group_is_found_in_a_part_that_is_mounted),
 		cmocka_unit_test(a_tenth_of_each_group_counts),
 		cmocka_unit_test(slack_is_what_is_left_beyond_16_and_a_tenth),
 		cmocka_unit_test(a_freezer_is_seen),
