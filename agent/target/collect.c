@@ -78,14 +78,42 @@ static bool wait_for_stop(const struct process *process, struct tracee *tracee, 
 	return tracee_wait(tracee, began_ns + late_timeout_ns);
 }
 
-/* A thread that stops too late is let go of when it does; if never, our end does it. */
+/* Lets go of those that have stopped by now; a thread would stand still until our end otherwise. */
+static void release_late(struct late_threads *late)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < late->count; i++) {
+		tracee_poll(&late->items[i]);
+		if (!tracee_detach(&late->items[i]))
+			late->items[kept++] = late->items[i];
+	}
+	late->count = kept;
+}
+
+/* Before the last word on the target; a thread that does not stop even then, our end lets go. */
+static void await_late(struct late_threads *late)
+{
+	uint64_t deadline_ns = tracee_now_ns() + late_timeout_ns;
+
+	release_late(late);
+	for (unsigned round = 0; late->count && tracee_now_ns() < deadline_ns; round++) {
+		tracee_rest(round);
+		release_late(late);
+	}
+}
+
 static struct error *in_thread(struct injector *injector, pid_t tid, pid_t namespace_tid,
 			       pid_t namespace_child, uint64_t *pause_us)
 {
+	struct late_threads *late = injector_late_threads(injector);
 	struct tracee tracee;
 	uint64_t began_ns;
-	struct error *err = tracee_seize(&tracee, tid, OPTIONS);
+	struct error *err;
 
+	if (late->count == INJECT_LATE_MAX)
+		return error_new(ERROR_NOT_STOPPABLE, "%u threads do not stop", late->count);
+	err = tracee_seize(&tracee, tid, OPTIONS);
 	if (err)
 		return err;
 	began_ns = tracee_now_ns();
@@ -94,9 +122,8 @@ static struct error *in_thread(struct injector *injector, pid_t tid, pid_t names
 		err = error_new(ERROR_NOT_STOPPABLE, "thread %d does not stop", tid);
 	if (!err)
 		err = wait_in(injector, &tracee, namespace_tid, namespace_child);
-	if (tracee.stop == TRACEE_RUNNING)
-		tracee_wait(&tracee, began_ns + late_timeout_ns);
-	tracee_detach(&tracee);
+	if (!tracee_detach(&tracee))
+		late->items[late->count++] = tracee;
 	*pause_us += (tracee_now_ns() - began_ns) / 1000;
 	return err;
 }
@@ -176,7 +203,9 @@ struct error *collect_child(struct injector *injector, pid_t namespace_child,
 		if (!err || is_final(error_code(err)))
 			break;
 		tracee_rest(REST_ROUND);
+		release_late(injector_late_threads(injector));
 	}
+	await_late(injector_late_threads(injector));
 	*ret_pause_us = pause_us;
 	return err ? error_context(err, "collecting the snapshot") : NULL;
 }

@@ -32,6 +32,7 @@ struct injector {
 	struct maps *maps;
 	struct inject_code code;
 	struct injection_room room;
+	struct late_threads late;
 };
 
 /* ---- memory of the target ---- */
@@ -219,6 +220,11 @@ void injector_free(struct injector *injector)
 const struct process *injector_process(const struct injector *injector)
 {
 	return injector->process;
+}
+
+struct late_threads *injector_late_threads(struct injector *injector)
+{
+	return &injector->late;
 }
 
 /* ---- finding the idle signal stack of a thread ---- */

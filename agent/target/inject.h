@@ -22,11 +22,11 @@
 #include <sys/types.h>
 
 #include "agent/target/memory.h"
+#include "agent/target/tracee.h"
 #include "proto/base/error.h"
 
 struct injector;
 struct process;
-struct tracee;
 
 /* One name in the pc-line table can stand for several functions (ABI0 and a wrapper of it). */
 enum { INJECT_CANDIDATES = 4 };
@@ -61,6 +61,17 @@ DEFINE_FREEP(injector, injector_free)
 
 /* What it was made for. */
 const struct process *injector_process(const struct injector *injector);
+
+/* Threads that were asked to stop and have not yet: they must be let go of when they do. */
+enum { INJECT_LATE_MAX = 8 };
+
+struct late_threads {
+	struct tracee items[INJECT_LATE_MAX];
+	unsigned count;
+};
+
+/* Of the calls of this injector; belongs to it. */
+struct late_threads *injector_late_threads(struct injector *injector);
 
 /*
  * Reads the maps again, for stacks made since; where the same program has been run again, follows

@@ -2,7 +2,10 @@
  * What a keeper that died has left in a target: dead children that nobody will ever collect.
  */
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -126,10 +129,106 @@ static struct error *collect_all(struct injector *injector, unsigned *collected)
 	return err;
 }
 
+/* ---- threads that have not run since the keeper's death ---- */
+
+struct waiting {
+	pid_t *tids; /* 0: it has run, or ended */
+	uint64_t *runs;
+	size_t count;
+};
+
+static void waiting_fini(struct waiting *waiting)
+{
+	free(waiting->tids);
+	free(waiting->runs);
+}
+
+/* How often a runnable thread has been given a processor; UINT64_MAX for others, or if not known.
+ */
+static uint64_t count_runs(const struct process *process, pid_t tid)
+{
+	enum { SCHEDSTAT_LIMIT = 256 };
+	struct procfs_stat stat;
+	struct procfs_text text;
+	uint64_t numbers[3] = { 0, 0, UINT64_MAX }; /* time, delay, times */
+	const char *pos;
+	struct error *err = procfs_stat(process->procfs, process->pid, tid, &stat);
+
+	if (!err && stat.state != 'R')
+		return UINT64_MAX;
+	if (!err)
+		err = procfs_read(&text, SCHEDSTAT_LIMIT, "%s/%d/task/%d/schedstat",
+				  process->procfs->proc, process->pid, tid);
+	if (err) {
+		error_free(err);
+		return UINT64_MAX;
+	}
+	pos = text.data;
+	for (int i = 0; i < 3 && pos; i++) {
+		if (!procfs_number(&pos, 10, &numbers[i]))
+			numbers[2] = UINT64_MAX;
+	}
+	procfs_text_fini(&text);
+	return numbers[2];
+}
+
+static struct error *waiting_init(struct waiting *waiting, const struct process *process)
+{
+	char folder[PATH_MAX];
+	struct error *err;
+
+	*waiting = (struct waiting){ 0 };
+	snprintf(folder, sizeof(folder), "%s/%d/task", process->procfs->proc, process->pid);
+	err = procfs_ids(folder, &waiting->tids, &waiting->count);
+	if (err)
+		return err;
+	waiting->runs = calloc(waiting->count + 1, sizeof(*waiting->runs));
+	if (!waiting->runs)
+		return &error_nomem;
+	for (size_t i = 0; i < waiting->count; i++) {
+		waiting->runs[i] = count_runs(process, waiting->tids[i]);
+		if (waiting->runs[i] == UINT64_MAX)
+			waiting->tids[i] = 0;
+	}
+	return NULL;
+}
+
+/* Whether any has still not run. */
+static bool waiting_any(struct waiting *waiting, const struct process *process)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < waiting->count; i++) {
+		if (waiting->tids[i] && count_runs(process, waiting->tids[i]) != waiting->runs[i])
+			waiting->tids[i] = 0;
+		any |= waiting->tids[i] != 0;
+	}
+	return any;
+}
+
 /*
  * Where the keeper died before the injected clone, the thread runs it when the scheduler comes to
- * it: what is not there yet may still come.
+ * it: what is not there yet may still come, and on a crowded machine it may take a while.
  */
+static struct error *look_for_any(struct injector *injector, unsigned *collected)
+{
+	const struct process *process = injector_process(injector);
+	uint64_t deadline_ns = tracee_now_ns() + end_timeout_ns;
+	struct waiting waiting;
+	struct error *err = waiting_init(&waiting, process);
+
+	for (unsigned look = 0; !err && !*collected; look++) {
+		bool more = look < LOOKS || waiting_any(&waiting, process);
+
+		err = collect_all(injector, collected);
+		if (!more || tracee_now_ns() >= deadline_ns)
+			break;
+		tracee_rest(REST_ROUND);
+	}
+	waiting_fini(&waiting);
+	return err;
+}
+
 struct error *snapshot_collect_leftover(struct injector *injector, pid_t snapshot_pid,
 					unsigned *ret_count)
 {
@@ -140,11 +239,8 @@ struct error *snapshot_collect_leftover(struct injector *injector, pid_t snapsho
 		err = kill_snapshot(injector_process(injector), snapshot_pid);
 		if (!err)
 			err = collect_one(injector, snapshot_pid, &collected);
-	}
-	for (unsigned look = 0; !snapshot_pid && !err && !collected && look < LOOKS; look++) {
-		if (look)
-			tracee_rest(REST_ROUND);
-		err = collect_all(injector, &collected);
+	} else {
+		err = look_for_any(injector, &collected);
 	}
 	if (err)
 		return err;

@@ -89,13 +89,15 @@ def check_apart(pid):
         procfs.eventually(apart, "the snapshot holds descriptors")
 
 
-def check_answer(found):
-    """What holds for every complete answer, whatever the program was doing."""
+def check_answer(found, young):
+    """What holds for every complete answer, whatever the program was doing. A young one may have
+    been stopped before its runtime had made its first goroutine, which the self check notices."""
     trust = found["scan"]["trust"]
     text = json.dumps(found["scan"])
     check_equal(trust["free_slot_hits"], None if found["scan"]["depth"] == "census" else 0,
                 f"exact pointers to free slots; {text}")
-    check_equal(trust["self_check"], "ok", f"self check; {text}")
+    if not young or trust["goroutines"]:
+        check_equal(trust["self_check"], "ok", f"self check; {text}")
     stacks = trust["exact_stacks"] + trust["conservative_stacks"] + trust["skipped_stacks"]
     check_equal(stacks, trust["goroutines"], f"stacks; {text}")
     if "memory" in found:
@@ -119,9 +121,9 @@ def check_memusage(found):
 class Siege:
     """One daemon, and what came of all that was asked of it."""
 
-    def __init__(self, name, count):
+    def __init__(self, name, count, roles=("keeper", "decoder"), young=False):
         need_root()
-        self.name, self.count = name, count
+        self.name, self.count, self.roles, self.young = name, count, roles, young
         self.random = random.Random(f"{SEED} {name}")
         self.asked, self.kills_due, self.holds_due, self.length = 0, 0, 0, 0.1
         self.answers, self.kills = collections.Counter(), collections.Counter()
@@ -184,7 +186,7 @@ class Siege:
         answer = self.daemon.get(path)
         if answer.status == 200:
             found = answer.json()
-            check_answer(found)
+            check_answer(found, self.young)
             for warning in found["scan"]["warnings"]:
                 self.warnings[warning["code"]] += 1
             self.length += 0.1 * (time.monotonic() - began - self.length)
@@ -211,7 +213,7 @@ class Siege:
             self.take(self.path(pid), accepted, self.answers)
 
     def scan_and_kill(self, pid, accepted):
-        role, moment = self.random.choice(["keeper", "decoder"]), self.random.choice(MOMENTS)
+        role, moment = self.random.choice(self.roles), self.random.choice(MOMENTS)
         mode = {"mode": "fork"} if moment == "snapshot lives" else {}
         self.disturb(self.path(pid, **mode), accepted | KILLED, self.after_kills,
                      lambda done: self.kill(pid, done, role, moment))
@@ -260,12 +262,12 @@ class Siege:
         if not pid or role_of(pid) != role:
             self.kills[f"{role}: had ended"] += 1
             return
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
         where = [key for key, is_now in now.items() if is_now] or \
             ["after the stop" if any(seen.values()) else "before the stop"]
         self.kills[f"{role}: {where[0]}"] += 1
         self.kills_due -= 1
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
     def hold(self, target, done, while_held):
         """The decoder stands still while the snapshot lives, and the program must not notice."""
@@ -285,6 +287,10 @@ class Siege:
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(decoder, signal.SIGCONT)
+
+    def instant_deaths(self):
+        """How many keepers may have died between a clone and their next step."""
+        return self.kills["keeper: threads stopped"]
 
     # ---- afterwards ----
 
