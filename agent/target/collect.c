@@ -18,7 +18,8 @@ enum {
 	OPTIONS = PTRACE_O_TRACESYSGOOD,
 };
 
-static const uint64_t stop_timeout_ns = 10000000, late_timeout_ns = 100000000;
+static const uint64_t stop_timeout_ns = 10000000, late_timeout_ns = 100000000,
+		      rounds_timeout_ns = 1000000000;
 
 /* Whether the target has ended, and with it all that could be collected. */
 static bool is_gone(const struct process *process)
@@ -187,10 +188,12 @@ struct error *collect_child(struct injector *injector, pid_t namespace_child,
 			    uint64_t *ret_pause_us)
 {
 	const struct process *process = injector_process(injector);
+	uint64_t deadline_ns = tracee_now_ns() + rounds_timeout_ns;
 	uint64_t pause_us = 0;
 	struct error *err = NULL;
 
-	for (unsigned round = 0; round < ROUNDS; round++) {
+	for (unsigned round = 0; !round || (round < ROUNDS && tracee_now_ns() < deadline_ns);
+	     round++) {
 		error_free(err);
 		err = NULL;
 		if (is_gone(process))

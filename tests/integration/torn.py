@@ -145,8 +145,10 @@ def besiege_exit(version):
         port = free_low_port(siege.random)
         while siege.asked < SCANS or siege.kills_due:
             seed = siege.random.randrange(1 << 31)
+            life_ms = int(2000 * siege.length)  # so that some scans are in time and some are not
             with Fixture([program, "exit", folder],
-                         env={"BUSY_PORT": str(port), "BUSY_SEED": str(seed)}) as target:
+                         env={"BUSY_PORT": str(port), "BUSY_SEED": str(seed),
+                              "BUSY_LIFE_MS": str(life_ms)}) as target:
                 live(siege, turns, target)
             conflicts += bool(target.hello["errors"])
             check(conflicts <= siege.instant_deaths(), target.hello["errors"])
