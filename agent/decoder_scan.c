@@ -82,13 +82,7 @@ static struct error *take_threads(struct stop *stop)
 
 static struct error *open_memory(const struct decoder_target *target, struct stop *stop)
 {
-	const struct live_memory_files files = {
-		.mem = stop->frame.fds[0],
-		.pagemap = decoder_target_fd(target, TARGET_FILE_PAGEMAP),
-		.maps = decoder_target_fd(target, TARGET_FILE_MAPS),
-		.exe = decoder_target_fd(target, TARGET_FILE_EXE),
-		.exe_name = target->exe_name,
-	};
+	const struct live_memory_files files = decoder_target_files(target, stop->frame.fds[0]);
 
 	if (stop->message->mode == GOHEAPD__MODE__MODE_FORK)
 		return snapshot_memory_open(files.mem, &stop->memory);

@@ -99,18 +99,41 @@ static struct error *find_load_bias(struct decoder_target *target, uint64_t *ret
 	return err;
 }
 
-static struct error *open_memory(struct decoder_target *target)
+struct live_memory_files decoder_target_files(const struct decoder_target *target, int mem_fd)
 {
-	const struct live_memory_files files = {
-		.mem = decoder_target_fd(target, TARGET_FILE_MEM),
+	return (struct live_memory_files){
+		.mem = mem_fd,
 		.pagemap = decoder_target_fd(target, TARGET_FILE_PAGEMAP),
 		.maps = decoder_target_fd(target, TARGET_FILE_MAPS),
 		.exe = decoder_target_fd(target, TARGET_FILE_EXE),
 		.exe_name = target->exe_name,
+		.plugins = target->plugins.files,
+		.plugin_count = target->plugins.count,
 	};
-	struct error *err = find_load_bias(target, &target->load_bias);
+}
 
-	return err ? err : live_memory_open(&files, &target->memory);
+/* Anew once more is known of the target's files. */
+static struct error *open_memory(struct decoder_target *target)
+{
+	const struct live_memory_files files =
+	    decoder_target_files(target, decoder_target_fd(target, TARGET_FILE_MEM));
+
+	memory_free(take(target->memory));
+	return live_memory_open(&files, &target->memory);
+}
+
+static struct error *read_plugins(struct decoder *decoder, struct decoder_target *target)
+{
+	struct error *err = decoder_plugins_find(decoder, target->modules, &target->plugins);
+
+	if (!err)
+		err = decoder_plugins_complete(&target->plugins, target->layout);
+	if (!err)
+		err = open_memory(target);
+	if (err)
+		return err;
+	module_table_free(take(target->modules));
+	return module_table_read(target->memory, target->layout, &target->modules);
 }
 
 static struct error *read_layout(struct decoder *decoder, struct decoder_target *target,
@@ -122,7 +145,10 @@ static struct error *read_layout(struct decoder *decoder, struct decoder_target 
 		return err;
 	target->layout = target->source.layout;
 	layout_relocate(target->layout, target->load_bias);
-	return module_table_read(target->memory, target->layout, &target->modules);
+	err = module_table_read(target->memory, target->layout, &target->modules);
+	if (err || module_table_count(target->modules) == 1)
+		return err;
+	return read_plugins(decoder, target);
 }
 
 struct error *decoder_target_open(struct decoder *decoder, struct decoder_target *ret)
@@ -137,6 +163,8 @@ struct error *decoder_target_open(struct decoder *decoder, struct decoder_target
 	if (!err)
 		err = read_binary(ret);
 	if (!err)
+		err = find_load_bias(ret, &ret->load_bias);
+	if (!err)
 		err = open_memory(ret);
 	return err ? err : read_layout(decoder, ret, index_fd);
 }
@@ -145,6 +173,7 @@ void decoder_target_fini(struct decoder_target *target)
 {
 	module_table_free(target->modules);
 	memory_free(target->memory);
+	decoder_plugins_fini(&target->plugins);
 	decoder_layout_fini(&target->source);
 	build_info_free(target->info);
 	elf_file_free(target->file);

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "agent/decoder_layout.h"
+#include "agent/decoder_plugins.h"
 #include "agent/decoder_tasks.h"
 #include "agent/target_files.h"
 
@@ -28,13 +29,17 @@ struct decoder_target {
 	struct decoder_layout source; /* where the layout is from */
 	struct layout *layout;        /* its own, relocated */
 	uint64_t entry;               /* where the program began: AT_ENTRY */
-	struct memory *memory;        /* of the running process: good for what does not change */
+	struct decoder_plugins plugins;
+	struct memory *memory; /* of the running process: good for what does not change */
 	struct module_table *modules;
 };
 
 /* Give *ret back with decoder_target_fini, also after an error. */
 must_check struct error *decoder_target_open(struct decoder *decoder, struct decoder_target *ret);
 void decoder_target_fini(struct decoder_target *target);
+
+/* How to read the target's memory through a descriptor of it. Belongs to the target. */
+struct live_memory_files decoder_target_files(const struct decoder_target *target, int mem_fd);
 
 /* A file of the target's; belongs to the target. */
 int decoder_target_fd(const struct decoder_target *target, enum target_file file);

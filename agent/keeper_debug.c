@@ -152,7 +152,7 @@ static struct error *search_all(const struct process *process, const char *debug
 				const Goheapd__DebugSearch *search, struct found *found)
 {
 	char *exe scoped(freep) = NULL;
-	struct error *err = rooted_file_exe(process, &exe);
+	struct error *err = process->exe ? rooted_file_path(process, process->exe, &exe) : NULL;
 
 	found->exe.st_dev = process->exe_device;
 	found->exe.st_ino = process->exe_inode;

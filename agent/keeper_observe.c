@@ -1,11 +1,11 @@
-#include "agent/keeper_debug.h"
+#include "agent/keeper_search.h"
 #include "agent/keeper_watch.h"
 
 #include "agent/target/fork_safety.h"
 #include "agent/target/process.h"
 #include "agent/target/tracee.h"
 
-/* Waits until the decoder has what it wants, of which debug files may be one. */
+/* Waits until the decoder has what it wants, of which more files may be a part. */
 static struct error *serve(struct keeper *keeper, const Goheapd__KeeperObserve *order,
 			   const struct process *process)
 {
@@ -14,27 +14,23 @@ static struct error *serve(struct keeper *keeper, const Goheapd__KeeperObserve *
 				      .target_mem_fd = -1,
 				      .snapshot_pidfd = -1,
 				      .deadline_ns = UINT64_MAX };
-	const Goheapd__PlanEvent *event;
-	enum keeper_wake wake;
+	struct keeper_searches searches = { keeper, process, order->debug_dir, false, false };
 	struct frame frame;
-	struct error *err = keeper_wait(&watch, &frame, &wake);
+	bool answered = true;
+	struct error *err = NULL;
 
-	if (err || wake != KEEPER_MESSAGE)
-		return err;
-	event = (const Goheapd__PlanEvent *)frame.message;
-	if (event->body_case == GOHEAPD__PLAN_EVENT__BODY_DEBUG_SEARCH)
-		err = keeper_find_debug(keeper, process, order->debug_dir, event->debug_search);
-	else
-		err = error_new(ERROR_FORMAT, "message %d of an overview's decoder",
-				event->body_case);
-	frame_fini(&frame);
-	if (!err)
+	while (!err && answered) {
+		enum keeper_wake wake;
+
 		err = keeper_wait(&watch, &frame, &wake);
-	if (!err && wake == KEEPER_MESSAGE) {
-		frame_fini(&frame);
-		err = error_new(ERROR_FORMAT, "a second message of an overview's decoder");
+		if (err || wake != KEEPER_MESSAGE)
+			return err;
+		err = keeper_search(&searches, &frame, &answered);
 	}
-	return err;
+	if (err)
+		return err;
+	frame_fini(&frame);
+	return error_new(ERROR_FORMAT, "a plan for an overview");
 }
 
 struct error *keeper_observe(struct keeper *keeper, const Goheapd__KeeperObserve *order)

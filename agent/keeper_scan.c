@@ -16,8 +16,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/keeper_debug.h"
 #include "agent/keeper_plan.h"
+#include "agent/keeper_search.h"
 #include "agent/keeper_stopped.h"
 #include "agent/keeper_watch.h"
 #include "agent/target/fork_safety.h"
@@ -175,26 +175,19 @@ static const Goheapd__Plan *plan_message(const struct scan *scan)
 	return ((const Goheapd__PlanEvent *)scan->plan_frame.message)->plan;
 }
 
-/* The decoder may ask for debug files first. */
-static struct error *answer_search(struct scan *scan, struct frame *frame)
-{
-	const Goheapd__PlanEvent *event = (const Goheapd__PlanEvent *)frame->message;
-	struct error *err = keeper_find_debug(scan->keeper, scan->process, scan->order->debug_dir,
-					      event->debug_search);
-
-	frame_fini(frame);
-	return err;
-}
-
+/* The decoder may ask for files first, once for each kind. */
 static struct error *receive_plan(struct scan *scan)
 {
+	struct keeper_searches searches = { scan->keeper, scan->process, scan->order->debug_dir,
+					    false, false };
 	struct frame frame;
-	struct error *err = wait_for_message(scan, &frame);
+	bool answered = true;
+	struct error *err = NULL;
 
-	if (goes_on(scan, err) && body_of(&frame) == GOHEAPD__PLAN_EVENT__BODY_DEBUG_SEARCH) {
-		err = answer_search(scan, &frame);
-		if (!err)
-			err = wait_for_message(scan, &frame);
+	while (goes_on(scan, err) && answered) {
+		err = wait_for_message(scan, &frame);
+		if (goes_on(scan, err))
+			err = keeper_search(&searches, &frame, &answered);
 	}
 	if (goes_on(scan, err))
 		err = check_body(&frame, GOHEAPD__PLAN_EVENT__BODY_PLAN);

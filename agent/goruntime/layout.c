@@ -315,6 +315,33 @@ struct error *layout_read(struct layout_source *source, const char *version, str
 	return NULL;
 }
 
+/* Structs, and the fields of those that are added: what is known stays as it is. */
+static bool is_wanted(const struct layout *before, const struct entry *entry)
+{
+	const struct layout_struct *owner;
+
+	if (entry->kind == ENTRY_STRUCT)
+		return !entry_is_known(before, entry);
+	owner = const_place_of(before, entry->struct_place);
+	return entry->kind == ENTRY_FIELD && !owner->size;
+}
+
+struct error *layout_complete(struct layout *layout, struct layout_source *source)
+{
+	struct layout completed = *layout;
+	struct error *err = NULL;
+
+	for (size_t i = 0; i < ENTRY_COUNT && !err; i++) {
+		if (!is_wanted(layout, &entries[i]))
+			continue;
+		if (find_entry(source, &entries[i], &completed, &err))
+			err = check_entry(&completed, &entries[i]);
+	}
+	if (!err)
+		*layout = completed;
+	return err;
+}
+
 void layout_free(struct layout *layout)
 {
 	free(layout);

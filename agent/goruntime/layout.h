@@ -80,6 +80,9 @@ const char *layout_global_name(enum layout_global_id id);
 must_check struct error *layout_read(struct layout_source *source, const char *version,
 				     struct layout **ret);
 void layout_free(struct layout *layout);
+
+/* Adds the structs that the layout lacks and the source has: types that only a plugin uses. */
+must_check struct error *layout_complete(struct layout *layout, struct layout_source *source);
 DEFINE_FREEP(layout, layout_free)
 
 /*

@@ -19,14 +19,21 @@ enum {
 /* Bits of a pagemap entry, admin-guide/mm/pagemap in the kernel's documentation. */
 static const uint64_t pagemap_present = UINT64_C(1) << 63, pagemap_swapped = UINT64_C(1) << 62;
 
+/* A file that stands in for pages that are not present. */
+struct backing {
+	struct live_memory_file file;
+	bool by_name;
+	uint64_t inode;
+	uint32_t major, minor;
+};
+
 struct live_memory {
 	struct memory memory;
 	struct live_memory_files files; /* borrowed */
 	struct maps *maps;
 	struct memory *pages; /* reads what is present, through the target's mem */
-	bool exe_known, exe_by_name;
-	uint64_t exe_inode;
-	uint32_t exe_major, exe_minor;
+	struct backing backings[1 + LIVE_MEMORY_PLUGINS_MAX];
+	unsigned backing_count;
 };
 
 /* The entries of count pages; 0 where the address space ends before. */
@@ -52,26 +59,33 @@ static struct error *read_pagemap(const struct live_memory *live, taddr page, si
 	return NULL;
 }
 
-/* As the link to the executable names it. */
-static bool has_exe_name(const struct live_memory *live, const struct mapping *mapping)
+/* As the link to the executable names it, or the maps themselves. */
+static bool has_name(const struct backing *backing, const struct mapping *mapping)
 {
 	static const char mark[] = " (deleted)";
-	const char *exe = live->files.exe_name;
+	const char *name = backing->file.name;
 	size_t size = strlen(mapping->name);
 
-	return mapping->kind == MAPPING_FILE && !strncmp(exe, mapping->name, size) &&
-	       !strcmp(exe + size, mapping->deleted ? mark : "");
+	return mapping->kind == MAPPING_FILE && !strncmp(name, mapping->name, size) &&
+	       !strcmp(name + size, mapping->deleted ? mark : "");
 }
 
-static bool is_exe_file(const struct live_memory *live, const struct mapping *mapping)
+static bool is_file(const struct backing *backing, const struct mapping *mapping)
 {
-	return live->exe_known && mapping->inode == live->exe_inode &&
-	       mapping->device_major == live->exe_major && mapping->device_minor == live->exe_minor;
+	return mapping->inode == backing->inode && mapping->device_major == backing->major &&
+	       mapping->device_minor == backing->minor;
 }
 
-static bool is_executable(const struct live_memory *live, const struct mapping *mapping)
+static const struct backing *find_backing(const struct live_memory *live,
+					  const struct mapping *mapping)
 {
-	return live->exe_by_name ? has_exe_name(live, mapping) : is_exe_file(live, mapping);
+	for (unsigned i = 0; i < live->backing_count; i++) {
+		const struct backing *backing = &live->backings[i];
+
+		if (backing->by_name ? has_name(backing, mapping) : is_file(backing, mapping))
+			return backing;
+	}
+	return NULL;
 }
 
 /* What the file has there; a page's rest past the end of the file is zeros. */
@@ -83,7 +97,7 @@ static struct error *read_file(int fd, uint64_t offset, uint8_t *out, size_t siz
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
-			return error_system(errno, "executable");
+			return error_system(errno, "file of the target");
 		if (!got) {
 			memset(out, 0, size);
 			return NULL;
@@ -100,13 +114,14 @@ static struct error *read_absent(const struct live_memory *live, taddr addr, uin
 				 size_t size)
 {
 	const struct mapping *mapping = maps_find(live->maps, addr);
+	const struct backing *backing = mapping ? find_backing(live, mapping) : NULL;
 
 	if (mapping && mapping->kind == MAPPING_ANONYMOUS && !mapping->shared) {
 		memset(out, 0, size);
 		return NULL;
 	}
-	if (mapping && is_executable(live, mapping))
-		return read_file(live->files.exe, mapping->offset + (addr - mapping->start), out,
+	if (backing)
+		return read_file(backing->file.fd, mapping->offset + (addr - mapping->start), out,
 				 size);
 	return error_new(ERROR_FAULT, "0x%" PRIx64 ": not readable without touching the target",
 			 addr);
@@ -180,23 +195,35 @@ static const struct memory_ops live_ops = { live_read, live_free };
 
 /*
  * maps shows the file below, and its device, where a file system lies on another (overlayfs) or has
- * a device for each of its parts (btrfs). The file that stat shows is not there then, and the
- * executable is known by its name.
+ * a device for each of its parts (btrfs). The file that stat shows is not there then, and it is
+ * known by its name.
  */
-static void know_executable(struct live_memory *live)
+static void add_backing(struct live_memory *live, struct live_memory_file file)
 {
+	struct backing *backing = &live->backings[live->backing_count];
 	struct stat st;
 	bool found = false;
 
-	if (live->files.exe < 0 || fstat(live->files.exe, &st) || !S_ISREG(st.st_mode))
+	if (file.fd < 0 || fstat(file.fd, &st) || !S_ISREG(st.st_mode))
 		return;
-	live->exe_known = true;
-	live->exe_inode = st.st_ino;
-	live->exe_major = major(st.st_dev);
-	live->exe_minor = minor(st.st_dev);
+	*backing = (struct backing){ .file = file,
+				     .inode = st.st_ino,
+				     .major = major(st.st_dev),
+				     .minor = minor(st.st_dev) };
 	for (uint32_t i = 0; !found && i < live->maps->count; i++)
-		found = is_exe_file(live, &live->maps->items[i]);
-	live->exe_by_name = !found && live->files.exe_name;
+		found = is_file(backing, &live->maps->items[i]);
+	backing->by_name = !found && file.name;
+	if (found || file.name)
+		live->backing_count++;
+}
+
+static void add_backings(struct live_memory *live)
+{
+	const struct live_memory_files *files = &live->files;
+
+	add_backing(live, (struct live_memory_file){ files->exe, files->exe_name });
+	for (unsigned i = 0; i < files->plugin_count && i < LIVE_MEMORY_PLUGINS_MAX; i++)
+		add_backing(live, files->plugins[i]);
 }
 
 struct error *live_memory_open(const struct live_memory_files *files, struct memory **ret)
@@ -210,7 +237,7 @@ struct error *live_memory_open(const struct live_memory_files *files, struct mem
 	live->files = *files;
 	err = maps_read(files->maps, &live->maps);
 	if (!err)
-		know_executable(live);
+		add_backings(live);
 	if (!err)
 		err = snapshot_memory_open(files->mem, &live->pages);
 	if (err) {

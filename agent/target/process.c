@@ -193,7 +193,8 @@ bool process_child_namespace_differs(const struct process *process, pid_t tid)
 	uint64_t for_children = namespace_of(process, tid, "ns/pid_for_children");
 	uint64_t own = namespace_of(process, tid, "ns/pid");
 
-	return own && own != for_children;
+	/* a thread that has ended makes no children: the zombie leader of a C archive, say */
+	return own && for_children && own != for_children;
 }
 
 /* Threads that end meanwhile are left out. */

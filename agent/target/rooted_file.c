@@ -43,26 +43,25 @@ static bool read_root(const struct process *process, char *ret, size_t ret_size)
 }
 
 /*
- * The kernel names both as the mount namespace has them, so that under chroot the executable's
- * name begins with the root's.
+ * The kernel names files and the root as the mount namespace has them, so that under chroot the
+ * one name begins with the other.
  */
-struct error *rooted_file_exe(const struct process *process, char **ret)
+struct error *rooted_file_path(const struct process *process, const char *shown, char **ret)
 {
 	static const char deleted[] = " (deleted)";
-	const char *exe = process->exe;
 	char root[PATH_MAX];
-	size_t root_size, size = exe ? strlen(exe) : 0, mark = sizeof(deleted) - 1;
+	size_t root_size, size = strlen(shown), mark = sizeof(deleted) - 1;
 
 	*ret = NULL;
-	if (size >= mark && !strcmp(exe + size - mark, deleted))
+	if (size >= mark && !strcmp(shown + size - mark, deleted))
 		size -= mark;
-	if (!size || exe[0] != '/' || !read_root(process, root, sizeof(root)))
+	if (!size || shown[0] != '/' || !read_root(process, root, sizeof(root)))
 		return NULL;
 	root_size = strcmp(root, "/") ? strlen(root) : 0;
 	if (root_size &&
-	    (size <= root_size || strncmp(exe, root, root_size) != 0 || exe[root_size] != '/'))
+	    (size <= root_size || strncmp(shown, root, root_size) != 0 || shown[root_size] != '/'))
 		return NULL;
-	*ret = strndup(exe + root_size, size - root_size);
+	*ret = strndup(shown + root_size, size - root_size);
 	return *ret ? NULL : &error_nomem;
 }
 

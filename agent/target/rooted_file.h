@@ -15,10 +15,11 @@ struct procfs;
 must_check struct error *rooted_file_root(const struct process *process, int *ret_root_fd);
 
 /*
- * The path of the process's executable as that root has it; *ret is NULL if it has none that can be
- * told. The caller frees *ret.
+ * A path as that root has it, of one that /proc shows: the link to the executable, or a name in
+ * maps. *ret is NULL if it is not in that root. The caller frees *ret.
  */
-must_check struct error *rooted_file_exe(const struct process *process, char **ret);
+must_check struct error *rooted_file_path(const struct process *process, const char *shown,
+					  char **ret);
 
 /* A descriptor to read by, the caller's, or -1 if there is no such file for us. */
 int rooted_file_open(const struct procfs *procfs, int root_fd, const char *path);

@@ -19,6 +19,8 @@ BOUND_BYTES = 16 << 10
 GARBAGE_OBJECTS = 12345
 GARBAGE_BYTES = 64  # main.Garbage, its own size class in every version
 FINALIZABLE_OBJECTS = 321
+# What plugin_stacks makes: a goroutine for each of these labels, with so many bytes.
+PLUGIN_LABELS, PLUGIN_BYTES = {"variable", "object", "deferred", "deep"}, 3072
 
 suite = Suite()
 daemon = None
@@ -28,7 +30,7 @@ def check_live(scan, runtime):
     heap, trust = scan["heap"], scan["scan"]["trust"]
     note({**heap, **trust})
     check_equal(trust["free_slot_hits"], 0, "exact pointers to free slots")
-    check_equal(trust["skipped_stacks"], 0, "skipped stacks")
+    check_equal(trust["exact_stacks"], trust["goroutines"], "stacks that were walked exactly")
     check_equal(trust["skipped_bytes"], 0, "skipped bytes")
     check_equal(trust["self_check"], "ok", "self check")
     check_within(heap["live_objects"], runtime["heap_objects"], BOUND_OBJECTS, "live objects")
@@ -62,11 +64,24 @@ def check_unreachable(target):
     check_equal(last["garbage_objects"], after["garbage_objects"], "garbage objects")
 
 
+def check_plugins(scan):
+    """Each of a plugin's goroutines holds what nobody else does, by its stack alone."""
+    check_equal([warning["code"] for warning in scan["scan"]["warnings"]], [], "warnings")
+    check_equal(scan["labels"]["status"]["decoded"], len(PLUGIN_LABELS), "labels that were read")
+    sets = {found["labels"]["plugin"]: found for found in scan["labels"]["sets"]}
+    check_equal(set(sets), PLUGIN_LABELS, "label sets")
+    for value, found in sets.items():
+        check_equal(found["goroutines"], 1, f"goroutines of {value}")
+        check(PLUGIN_BYTES <= found["exclusive_bytes"] < PLUGIN_BYTES + 2048,
+              f"{value} holds {found['exclusive_bytes']} bytes alone")
+    check(sets["deep"]["stack_bytes"] > 1 << 20, f"a stack of {sets['deep']['stack_bytes']} bytes")
+
+
 def judge(version, experiment="", wrapper=()):
     judge_program(build_fixture("oracle", version, experiment), version, wrapper)
 
 
-def judge_program(program, version, wrapper=()):
+def judge_program(program, version, wrapper=(), plugins=False):
     with Fixture([program], wrapper) as target, unharmed(target.pid):
         for mode in ("fork", "stop"):
             scan = daemon.scan(target.pid, mode=mode)
@@ -74,6 +89,8 @@ def judge_program(program, version, wrapper=()):
             check(scan["go_version"].startswith(f"go{version}"), scan["go_version"])
             check_live(scan, target.hello)
             check_tree(scan, target.hello)
+            if plugins:
+                check_plugins(scan)
         check_unreachable(target)
 
 
@@ -92,7 +109,8 @@ for variant in gobuild.VARIANTS:
 def add_variant_test(way, version):
     @suite.test(f"go{version}, {way.name}: the same")
     def _():
-        judge_program(variants.build("oracle", version, way), version)
+        judge_program(variants.build("oracle", version, way), version,
+                      plugins=way.form is gobuild.PLUGIN_HOST)
 
 
 for one in variants.chosen():

@@ -414,7 +414,7 @@ static struct error *compare(struct victim *victim)
 {
 	struct snapshot *snapshot scoped(snapshot_freep) = NULL;
 	struct threads *threads scoped(threads_freep) = NULL;
-	struct open_files files = { { -1, -1, -1, -1, NULL }, -1 };
+	struct open_files files = { { -1, -1, -1, -1, NULL, NULL, 0 }, -1 };
 	uint64_t pause_us;
 	struct error *err = take_one(victim, &snapshot, &pause_us);
 

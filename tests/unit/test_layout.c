@@ -418,6 +418,48 @@ static void fields_are_read_in_their_width(void **state)
 	memory_fini(&memory);
 }
 
+/* The labels of a program that only a plugin gives labels. */
+static void what_only_another_source_has_is_added_and_the_rest_stays(void **state)
+{
+	struct source source = make_source(), other = make_source();
+	struct layout *layout = NULL;
+
+	(void)state;
+	source.lacks = "runtime/pprof.labelMap";
+	source.lacks_also = "internal/runtime/pprof/label.Set";
+	other.field_offset = 1000;
+	assert_success(layout_read(&source.base, &layout));
+	assert_false(layout_has(layout, label_map));
+	assert_false(layout_has(layout, label_map_list));
+	layout->const_heap_arena_bytes.known = false;
+	layout->global_mheap.size = 0;
+	assert_success(layout_complete(layout, &other.base));
+	assert_true(layout_has(layout, label_map));
+	assert_int_equal(layout->label_map_list.offset,
+			 1000 + strlen("runtime/pprof.labelMap.LabelSet.list"));
+	/* of a struct that is known the fields are, too; variables and constants are a program's
+	 * own */
+	assert_int_equal(layout->mspan_start_addr.offset, strlen("runtime.mspan.startAddr"));
+	assert_false(layout->const_heap_arena_bytes.known);
+	assert_false(layout_has(layout, global_mheap));
+	layout_free(layout);
+}
+
+static void an_error_of_the_other_source_changes_nothing(void **state)
+{
+	struct source source = make_source(), other = make_source();
+	struct layout *layout = NULL;
+
+	(void)state;
+	source.lacks = "runtime/pprof.label";
+	source.lacks_also = "internal/runtime/pprof/label.Label";
+	other.breaks = "runtime/pprof.label";
+	assert_success(layout_read(&source.base, &layout));
+	assert_error(layout_complete(layout, &other.base), ERROR_FORMAT);
+	assert_false(layout_has(layout, label));
+	layout_free(layout);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -436,6 +478,8 @@ int main(void)
 		cmocka_unit_test(stored_layouts_are_checked_like_read_ones),
 		cmocka_unit_test(relocation_moves_globals_that_are_there),
 		cmocka_unit_test(fields_are_read_in_their_width),
+		cmocka_unit_test(what_only_another_source_has_is_added_and_the_rest_stays),
+		cmocka_unit_test(an_error_of_the_other_source_changes_nothing),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

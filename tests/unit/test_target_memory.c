@@ -179,6 +179,30 @@ static void where_maps_has_another_device_the_name_tells_the_executable(void **s
 	}
 }
 
+static void absent_pages_of_plugins_come_from_their_files(void **state)
+{
+	struct live_memory_file plugins[] = { { -1, "/srv/lost" }, { files.exe, "/srv/shop" } };
+	struct live_memory_files with = files;
+	struct memory *memory = NULL;
+	struct stat plugin;
+	uint8_t got[PAGE_BYTES];
+
+	(void)state;
+	with.exe = -1;
+	with.plugins = plugins;
+	with.plugin_count = 2;
+	for (uint64_t other_device = 0; other_device < 2; other_device++) {
+		assert_false(fstat(files.exe, &plugin));
+		plugin.st_dev += makedev(0, 7) * other_device;
+		write_maps(&plugin);
+		assert_success(live_memory_open(&with, &memory));
+		assert_success(memory_read_bulk(memory, BASE + 3 * PAGE_BYTES, got, 100));
+		assert_memory_equal(got, content + PAGE_BYTES, 100);
+		assert_error(memory_read_bulk(memory, BASE + 5 * PAGE_BYTES, got, 1), ERROR_FAULT);
+		memory_free(memory);
+	}
+}
+
 static void a_snapshot_is_read_through_its_descriptor(void **state)
 {
 	struct memory *memory = NULL;
@@ -224,6 +248,8 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 		    where_maps_has_another_device_the_name_tells_the_executable, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(absent_pages_of_plugins_come_from_their_files,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_snapshot_is_read_through_its_descriptor, set_up,
 						tear_down),
 		cmocka_unit_test(our_own_memory_has_faults),
