@@ -193,14 +193,22 @@ bool process_child_namespace_differs(const struct process *process, pid_t tid)
 	uint64_t for_children = namespace_of(process, tid, "ns/pid_for_children");
 	uint64_t own = namespace_of(process, tid, "ns/pid");
 
-	/* a thread that has ended makes no children: the zombie leader of a C archive, say */
-	return own && for_children && own != for_children;
+	return own && own != for_children;
+}
+
+/* One that has ended makes no children: the leader that a C archive has left behind, say. */
+static bool is_alive(const struct procfs_text *status)
+{
+	const char *state = procfs_field(status, "State:");
+
+	return !state || !procfs_state_dead(state[strspn(state, " \t")]);
 }
 
 /* Threads that end meanwhile are left out. */
 static struct error *read_thread(struct process *process, pid_t tid)
 {
 	struct procfs_text text;
+	bool alive;
 	struct error *err = procfs_read(&text, STATUS_LIMIT, "%s/%d/task/%d/status",
 					process->procfs->proc, process->pid, tid);
 
@@ -211,8 +219,9 @@ static struct error *read_thread(struct process *process, pid_t tid)
 		return NULL;
 	}
 	err = add_thread(process, &text);
+	alive = is_alive(&text);
 	procfs_text_fini(&text);
-	if (process_child_namespace_differs(process, tid))
+	if (alive && process_child_namespace_differs(process, tid))
 		process->foreign_child_namespace = true;
 	return err;
 }

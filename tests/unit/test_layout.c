@@ -428,7 +428,7 @@ static void what_only_another_source_has_is_added_and_the_rest_stays(void **stat
 	source.lacks = "runtime/pprof.labelMap";
 	source.lacks_also = "internal/runtime/pprof/label.Set";
 	other.field_offset = 1000;
-	assert_success(layout_read(&source.base, &layout));
+	assert_success(layout_read(&source.base, NEWEST, &layout));
 	assert_false(layout_has(layout, label_map));
 	assert_false(layout_has(layout, label_map_list));
 	layout->const_heap_arena_bytes.known = false;
@@ -454,7 +454,7 @@ static void an_error_of_the_other_source_changes_nothing(void **state)
 	source.lacks = "runtime/pprof.label";
 	source.lacks_also = "internal/runtime/pprof/label.Label";
 	other.breaks = "runtime/pprof.label";
-	assert_success(layout_read(&source.base, &layout));
+	assert_success(layout_read(&source.base, NEWEST, &layout));
 	assert_error(layout_complete(layout, &other.base), ERROR_FORMAT);
 	assert_false(layout_has(layout, label));
 	layout_free(layout);

@@ -225,6 +225,8 @@ static void shadow_stacks_and_kernel_threads_are_seen(void **state)
 
 static void children_in_another_namespace_are_seen(void **state)
 {
+	static const char ended[] = "State:\tZ (zombie)\nUid:\t1000\t1000\t1000\t1000\n"
+				    "Gid:\t100\t101\t100\t100\n";
 	struct process *process;
 
 	(void)state;
@@ -242,6 +244,13 @@ static void children_in_another_namespace_are_seen(void **state)
 	tree_remove(&tree, "proc/812/task/813/ns/pid_for_children");
 	process = read_process();
 	assert_true(process->foreign_child_namespace);
+	process_free(process);
+
+	/* but not of one that has ended */
+	write_task(813, 'Z', ended);
+	tree_remove(&tree, "proc/812/task/813/ns/pid_for_children");
+	process = read_process();
+	assert_false(process->foreign_child_namespace);
 	process_free(process);
 }
 
