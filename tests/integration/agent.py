@@ -408,7 +408,8 @@ def _():
         check_failure(agent.client.answer(request), "TIMEOUT", "cancelled")
         check_let_go(agent, program, target)
         agent.client.send("cancel", request=request)  # answered long ago: no mistake
-        check_scanned(agent.scan(target.pid))
+        # the helpers are gone, which the agent may not have seen yet
+        eventually(lambda: "scan" in agent.scan(target.pid), "the target stays busy")
 
 
 @suite.test("whatever an asker that goes away had asked for is let go")
