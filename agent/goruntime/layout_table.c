@@ -88,7 +88,10 @@ static unsigned distance(unsigned a, unsigned b)
 	return a > b ? a - b : b - a;
 }
 
-/* Whether a is nearer to wanted than b: by version first, then experiments, then patch release. */
+/*
+ * Whether a is nearer to wanted than b: by version first, then by experiments that they share. In
+ * the middle between two versions the newer is nearer.
+ */
 static bool is_nearer(const struct version *wanted, const struct version *a,
 		      const struct version *b)
 {
@@ -101,6 +104,8 @@ static bool is_nearer(const struct version *wanted, const struct version *a,
 		return minor_a < minor_b;
 	if (count_a != count_b)
 		return count_a > count_b;
+	if (a->minor != b->minor)
+		return a->minor > b->minor;
 	return distance(wanted->patch, a->patch) < distance(wanted->patch, b->patch);
 }
 
