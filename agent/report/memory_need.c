@@ -15,15 +15,19 @@ enum {
 	END_BYTES = 4,         /* by slot that may hold pointers */
 	EDGE_BYTES = 4,        /* by pointer */
 	STATE_BYTES = 1,       /* mark.c: by slot */
-	OWNER_BYTES = 4,       /* label_owner.c: by slot, for a while */
 	COLOR_BYTES = 4,       /* label_color.c: by slot */
 	CHUNK_BYTES = 8 << 20, /* edge_writer.c: by thread, before it is cut to what is used */
 	/*
-	 * Groups of what is shared, at their worst: every object is one, and every edge a pair that
-	 * is sorted (label_component.c, label_group.c, label_reach.c).
+	 * What is shared, at its worst: every object is a group, and every edge a pair that is
+	 * sorted. First it is folded (label_component.c, label_group.c), then masks of who reaches
+	 * each group are handed on, of which all may be needed at a time (label_reach.c).
 	 */
-	GROUP_OBJECT_BYTES = 112,
+	FOLDING_OBJECT_BYTES = 112,
+	REACH_OBJECT_BYTES = 56,
 	GROUP_EDGE_BYTES = 32,
+	MASK_BYTES = 128, /* by group and thread, but not more than: */
+	MASKS_BYTES_MAX = 64 << 20,
+	MASK_BYTES_MIN = 8, /* unless this for each of them is more */
 	/* What reading spans takes for a while, beside what stays. */
 	SPAN_READING_BYTES = 3 * sizeof(struct span_candidate),
 	GOROUTINE_BYTES = 2 << 10, /* its roots and its part of the answer */
@@ -47,17 +51,32 @@ static uint64_t edge_bytes(const struct heap_extent *extent, unsigned threads)
 	return EDGE_BYTES * (extent->pointer_words + 2 * copied) + (uint64_t)threads * CHUNK_BYTES;
 }
 
+static uint64_t max(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t group_bytes(const struct heap_extent *extent, unsigned threads)
+{
+	uint64_t masks = extent->slots * MASK_BYTES;
+
+	if (masks > MASKS_BYTES_MAX)
+		masks = max(extent->slots * MASK_BYTES_MIN, MASKS_BYTES_MAX);
+	return max(extent->slots * FOLDING_OBJECT_BYTES,
+		   extent->slots * REACH_OBJECT_BYTES + threads * masks) +
+	       extent->pointer_words * GROUP_EDGE_BYTES;
+}
+
 static uint64_t label_bytes(const struct memory_need_input *input)
 {
 	const struct heap_extent *extent = input->extent;
-	uint64_t owners = extent->slots * OWNER_BYTES;
+	uint64_t owners = extent->slots / 8; /* a bit for each, for a while */
 
 	if (!input->labels)
 		return 0;
 	if (!input->many_parties)
 		return owners + extent->slots * STATE_BYTES; /* a selection is marked by itself */
-	return owners + extent->slots * (COLOR_BYTES + GROUP_OBJECT_BYTES) +
-	       extent->pointer_words * GROUP_EDGE_BYTES;
+	return owners + extent->slots * COLOR_BYTES + group_bytes(extent, input->threads);
 }
 
 void memory_need_find(const struct memory_need_input *input, struct memory_need *ret)

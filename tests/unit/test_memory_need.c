@@ -64,8 +64,10 @@ static void attribution_takes_more_the_more_parties_there_are(void **state)
 	uint64_t many = find(&nodes, true, true).enough;
 
 	(void)state;
-	assert_int_equal(few - none, 1100000 * 5);
-	assert_true(many > few + 1100000 * 4);
+	assert_int_equal(few - none, 1100000 / 8 + 1100000);
+	/* Colours, groups, and masks of 64 MiB for each thread. */
+	assert_int_equal(many - none, 1100000 / 8 + UINT64_C(1100000) * (4 + 56) +
+					  THREADS * 64 * MIB + 8000000 * 32);
 	assert_int_equal(find(&nodes, true, true).least, find(&nodes, false, false).least);
 }
 
