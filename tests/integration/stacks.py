@@ -230,7 +230,7 @@ def add_variant_test(way, version):
     def _():
         program = variants.build("stacks", version, way)
         check_still(program, 38)
-        check_loops_of(program, harness.repeat_count(20, 20), processors=4)
+        check_loops_of(program, harness.repeat_count(10, 100), processors=4)
         if way.needs_c() and way.form is gobuild.PROGRAM:
             check_still(variants.build("callbacks", version, way), 4)
 
