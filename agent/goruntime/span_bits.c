@@ -13,7 +13,8 @@
  *
  * The collector's conservative scan ignores slots from freeIndexForScan on that allocBits lacks,
  * as they may not be initialised yet; while marking, such a slot is allocated black, so that one
- * which is marked is an object (since go1.25 freeIndexForScan stands still then).
+ * which is marked is an object (since go1.25 freeIndexForScan stands still then, until the span is
+ * swept).
  *
  * runtime/mgcsweep.go (sweep), mbitmap.go (isFree, isFreeOrNewlyAllocated), malloc.go; go1.15 to
  * go1.27.
@@ -178,7 +179,7 @@ static void settle(struct span_table *table, const struct span *span)
 			present[i] = allocated[i];
 		} else {
 			present[i] &= allocated[i];
-			conservative[i] &= present[i];
+			conservative[i] = present[i];
 		}
 	}
 }

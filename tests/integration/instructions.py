@@ -77,7 +77,9 @@ def check_scan(scan, sizes, watched):
     for size, live in zip(sizes, scan["live"]):
         limits = watched[size]
         check(live >= limits["least"], f"{where}: {limits['what']} is lost: {live} are live")
-        check(live <= limits["most"], f"{where}: {limits['what']} stays: {live} are live")
+        # A stack that is taken whole, word by word, has what was left over, too.
+        check(live <= limits["most"] or scan["conservative"],
+              f"{where}: {limits['what']} stays: {live} are live")
     check_equal(scan["free_slot_hits"], 0, f"{where}: exact pointers to free slots")
     check_equal(scan["skipped"], 0, f"{where}: stacks that could not be read")
     check_equal(scan["self_check"], "ok", f"{where}: self check")

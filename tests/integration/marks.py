@@ -36,6 +36,7 @@ def check_stop(stop, lasting):
             "missed": "objects that exact pointers lead to, but not live",
             "invented": "live, though nothing leads to them",
             "unmarked_exact": "reachable, older than the cycle and not marked",
+            "refused": "marked, but no target of conservative words",
             "free_live": "live, in a slot that is free",
             "strays": "exact pointers to slots that are not allocated",
             "free_slot_hits": "exact pointers to free slots",

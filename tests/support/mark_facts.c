@@ -194,6 +194,7 @@ struct comparison {
 	/* Of spans that are to be swept, whose objects are all older than the sweep. */
 	uint64_t marked_live, marked_dead;
 	uint64_t unmarked_live, unmarked_exact;
+	uint64_t refused; /* marked, but a conservative word would not count */
 	/* Of swept spans. */
 	uint64_t survived_live, new_live, free_live;
 };
@@ -203,12 +204,13 @@ struct size_comparison {
 };
 
 static void compare_unswept(const struct raw_span *raw, uint32_t slot, bool live, bool exact,
-			    struct comparison *c)
+			    bool conservative, struct comparison *c)
 {
 	bool marked = raw_span_marked(raw, slot);
 
 	c->marked_live += marked && live;
 	c->marked_dead += marked && !live && raw_span_allocated(raw, slot);
+	c->refused += marked && !conservative && raw_span_allocated(raw, slot);
 	c->unmarked_live += !marked && live;
 	c->unmarked_exact += !marked && exact;
 }
@@ -228,10 +230,11 @@ static bool is_unswept(const struct raw_span *raw)
 	return raw->sweep == RAW_UNSWEPT || raw->sweep == RAW_UNSWEPT_CACHED;
 }
 
-static void compare_object(const struct live_scan *scan, const struct heap_trace *trace,
-			   const struct raw_span *raw, uint32_t object, uint32_t slot,
-			   struct comparison *c)
+static void compare_slot(const struct live_scan *scan, const struct heap_trace *trace,
+			 const struct span *span, uint32_t slot, struct comparison *c)
 {
+	const struct raw_span *raw = &trace->spans[span - span_table_at(scan->spans, 0)];
+	uint32_t object = span->first_object + slot;
 	bool live = mark_is_live(scan->mark, object);
 	bool exact = trace->reach[object] == REACH_EXACT;
 
@@ -239,7 +242,8 @@ static void compare_object(const struct live_scan *scan, const struct heap_trace
 	c->missed += exact && !live;
 	c->invented += live && trace->reach[object] == REACH_NONE;
 	if (is_unswept(raw))
-		compare_unswept(raw, slot, live, exact, c);
+		compare_unswept(raw, slot, live, exact,
+				span_slot_conservative(scan->spans, span, slot), c);
 	else if (live && raw->sweep != RAW_SWEEPING)
 		compare_swept(raw, slot, c);
 }
@@ -255,7 +259,7 @@ static void compare(const struct live_scan *scan, const struct heap_trace *trace
 			continue;
 		c->sweeps[raw->sweep]++;
 		for (uint32_t slot = 0; slot < span->elem_count; slot++)
-			compare_object(scan, trace, raw, span->first_object + slot, slot, c);
+			compare_slot(scan, trace, span, slot, c);
 	}
 }
 
@@ -292,9 +296,9 @@ static void print(const struct watcher *w, const struct live_scan *scan,
 	       c->sweeps[RAW_UNSWEPT], c->sweeps[RAW_UNSWEPT_CACHED], c->sweeps[RAW_SWEEPING]);
 	printf(",\"live\":%" PRIu64 ",\"missed\":%" PRIu64 ",\"invented\":%" PRIu64
 	       ",\"marked_live\":%" PRIu64 ",\"marked_dead\":%" PRIu64 ",\"unmarked_live\":%" PRIu64
-	       ",\"unmarked_exact\":%" PRIu64,
+	       ",\"unmarked_exact\":%" PRIu64 ",\"refused\":%" PRIu64,
 	       c->live, c->missed, c->invented, c->marked_live, c->marked_dead, c->unmarked_live,
-	       c->unmarked_exact);
+	       c->unmarked_exact, c->refused);
 	printf(",\"survived_live\":%" PRIu64 ",\"new_live\":%" PRIu64 ",\"free_live\":%" PRIu64
 	       ",\"strays\":%" PRIu64 ",\"free_slot_hits\":%" PRIu64 ",\"conservative\":%" PRIu32
 	       ",\"skipped\":%" PRIu32 ",\"self_check\":\"%s\",\"sizes\":{",

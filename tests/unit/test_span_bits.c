@@ -177,6 +177,33 @@ static void unmarked_slots_of_unswept_spans_are_condemned(void **state)
 	span_table_free(table);
 }
 
+/* Since go1.25 freeIndexForScan stays where it was when marking began until the span is swept. */
+static void what_was_born_marked_is_a_conservative_target_until_its_span_is_swept(void **state)
+{
+	struct fake_runtime *r = *state;
+	struct fake_span span = { .elem_size = 256,
+				  .elem_count = 31,
+				  .span_class = 40,
+				  .free_index = 8,
+				  .free_index_for_scan = 2,
+				  .alloc_bits = { 0x100 },
+				  .mark_bits = { 0xfffffffe & ~UINT64_C(0x48) },
+				  .alloc_count = 9 };
+	struct span_table *table;
+
+	for (span.page = 0; span.page < 3; span.page++) {
+		span.sweep = (const int[]){ -2, 1, -1 }[span.page];
+		fake_runtime_span(r, &span);
+	}
+	table = read_table(r);
+	assert_slots(table, 0, 0x1ff, 0x1b6, 0x1b6);
+	assert_slots(table, 1, 0x1ff, 0x1b6, 0x1b6);
+	assert_int_equal(slots(table, span_table_lookup(table)->conservative, 2),
+			 slots(table, span_table_lookup(table)->present, 2));
+	assert_int_equal(slots(table, span_table_lookup(table)->conservative, 2) & 0x1ff, 0x1b6);
+	span_table_free(table);
+}
+
 static void marks_inside_of_unswept_spans_count(void **state)
 {
 	struct fake_runtime *r = *state;
@@ -334,6 +361,7 @@ int main(void)
 		TEST(each_span_is_held_against_its_own_count),
 		TEST(bits_beyond_the_last_slot_mean_nothing),
 		TEST(slots_just_handed_out_are_no_conservative_targets),
+		TEST(what_was_born_marked_is_a_conservative_target_until_its_span_is_swept),
 		TEST(unmarked_slots_of_unswept_spans_are_condemned),
 		TEST(marks_inside_of_unswept_spans_count),
 		TEST(finalizers_revive_what_was_not_marked),
