@@ -5,6 +5,7 @@ answer says why, a census works all the same, and the target lives on."""
 import contextlib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -131,12 +132,17 @@ def expect_stop(running, pid, *words):
         check_census(census)
         refused = ask(running, pid, mode="fork")
     check_equal((refused.status, refused.error_code()), (409, "fork_unsafe"), f"{refused.body!r}")
-    why, = reasons(answer)
+    (why,), (census_why,) = reasons(answer), reasons(census)
     for word in words:
         check(word in why, f"{why!r} does not speak of {word!r}")
-    check_equal(cost["why"], why, "why, as the overview has it")
-    check_equal(reasons(census), [why], "why, as a census has it")
-    check(why in refused.json()["error"]["message"], f"{refused.body!r} does not say {why!r}")
+    message = refused.json()["error"]["message"]
+    for elsewhere in (cost["why"], census_why, message.partition(": ")[2]):
+        check_equal(figureless(elsewhere), figureless(why), "why, as it is said elsewhere")
+
+
+def figureless(why):
+    """Memory and tasks in use may be others by a few a moment later."""
+    return re.sub(r"\d+", "N", why)
 
 
 # ---- memory ----
@@ -194,7 +200,7 @@ def _():
 def _():
     with MemoryGroup() as group, target(launcher=joining(group)) as writer, daemon() as running:
         private = int(procfs.status(writer.pid)["RssAnon"].split()[0]) * 1024
-        group.limit(group.used() + private + 4 * MIB)
+        group.limit(group.used() + private + 8 * MIB)
         before = group.trouble()
         answers = []
         asker = threading.Thread(target=lambda: answers.extend(
