@@ -168,15 +168,13 @@ def _():
 
 @suite.test("a stop that would take too long for its goroutines is refused before it begins")
 def _():
-    goroutines = 50000
+    goroutines = 60000
     with daemon() as server, \
             Fixture([build_fixture("untouched", "1.26"), "still", str(goroutines)]) as target:
-        answer = server.get(f"/pid/{target.pid}/memusage?format=json&mode=stop&max_pause=0.3")
+        answer = server.get(f"/pid/{target.pid}/memusage?format=json&mode=stop&max_pause=0.25")
         check_equal((answer.status, answer.error_code()), (504, "pause_exceeded"), "answer")
         check("would be stopped for about" in answer.text(), answer.text())
         check("a process was stopped" not in server.log(), "it was stopped")
-        check_equal(server.scan(target.pid, mode="auto", max_pause=0.3)["scan"]["mode"], "fork",
-                    "mode taken")
         stopped = server.scan(target.pid, mode="stop", max_pause=60)["scan"]["pause_seconds"]
         note(f"a stop with {goroutines} goroutines took {stopped} s")
 
