@@ -57,7 +57,8 @@ def printed_stacks(text):
     stacks = {}
     for part in text.strip().split("\n\n"):
         head, *lines = part.split("\n")
-        found = re.match(r"goroutine (\d+) .*\[([^],]*).*\]:", head)
+        # go1.27 prints labels behind the state
+        found = re.match(r"goroutine (\d+) .*?\[([^],]*)[^]]*\](?: \{.*\})?:", head)
         frames = []
         for i, line in enumerate(lines):
             if line.startswith("created by"):
