@@ -4,6 +4,8 @@
 
 #include "agent/goruntime/span_table.h"
 
+enum { SAMPLE_MAX = 1 << 20 }; /* spans; more than a heap of 8 GiB has */
+
 static void add_span(struct heap_extent *extent, const struct span *span)
 {
 	uint64_t words = span->elem_size / 8;
@@ -25,14 +27,19 @@ struct error *heap_extent_read(struct memory *memory, const struct layout *layou
 {
 	struct span_candidate *candidates scoped(freep) = NULL;
 	struct span_totals totals = { 0 };
-	uint32_t count;
-	struct error *err = span_read_candidates(memory, layout, &totals, &candidates, &count);
+	uint32_t count, stride;
+	struct error *err =
+	    span_read_sample(memory, layout, SAMPLE_MAX, &totals, &candidates, &count, &stride);
 
 	if (err)
 		return error_context(err, "extent of the heap");
 	*ret = (struct heap_extent){ 0 };
 	for (uint32_t i = 0; i < count; i++)
 		add_span(ret, &candidates[i].span);
+	ret->spans *= stride;
+	ret->slots *= stride;
+	ret->pointer_slots *= stride;
+	ret->pointer_words *= stride;
 	return NULL;
 }
 

@@ -21,6 +21,7 @@ struct heap_extent {
 	uint64_t largest_words; /* of a single object among them */
 };
 
+/* From a sample, where there are very many spans. */
 must_check struct error *heap_extent_read(struct memory *memory, const struct layout *layout,
 					  struct heap_extent *ret);
 void heap_extent_of(const struct span_table *spans, struct heap_extent *ret);

@@ -194,25 +194,17 @@ static struct error *list_mspans(struct memory *memory, const struct layout *lay
 	return NULL;
 }
 
-struct error *span_read_candidates(struct memory *memory, const struct layout *layout,
-				   struct span_totals *totals, struct span_candidate **ret,
-				   uint32_t *ret_count)
+static struct error *read_items(struct memory *memory, const struct layout *layout,
+				struct span_totals *totals, struct gather_item *items, size_t count,
+				struct span_candidate **ret, uint32_t *ret_count)
 {
 	struct span_candidate *candidates scoped(freep) = NULL;
 	struct reading r = { .layout = layout, .totals = totals };
-	struct gather_item *items scoped(freep) = NULL;
 	taddr sweepgen = layout->global_mheap.addr + layout->mheap_sweepgen.offset;
-	size_t count;
-	struct error *err;
+	struct error *err = memory_u32(memory, sweepgen, &r.heap_sweepgen);
 
-	if (layout->mspan.size > MSPAN_SIZE_MAX)
-		return error_new(ERROR_UNSUPPORTED, "mspan structures of %" PRIu32 " bytes",
-				 layout->mspan.size);
-	err = memory_u32(memory, sweepgen, &r.heap_sweepgen);
-	if (!err)
-		err = list_mspans(memory, layout, &items, &count);
 	if (err)
-		return error_context(err, "mheap_.allspans");
+		return error_context(err, "mheap_.sweepgen");
 	r.candidates = candidates = malloc(count * sizeof(*candidates) + 1);
 	if (!candidates)
 		return &error_nomem;
@@ -222,4 +214,34 @@ struct error *span_read_candidates(struct memory *memory, const struct layout *l
 	*ret = take(candidates);
 	*ret_count = r.count;
 	return NULL;
+}
+
+struct error *span_read_sample(struct memory *memory, const struct layout *layout, size_t most,
+			       struct span_totals *totals, struct span_candidate **ret,
+			       uint32_t *ret_count, uint32_t *ret_stride)
+{
+	struct gather_item *items scoped(freep) = NULL;
+	size_t count, kept = 0, stride;
+	struct error *err;
+
+	if (layout->mspan.size > MSPAN_SIZE_MAX)
+		return error_new(ERROR_UNSUPPORTED, "mspan structures of %" PRIu32 " bytes",
+				 layout->mspan.size);
+	err = list_mspans(memory, layout, &items, &count);
+	if (err)
+		return error_context(err, "mheap_.allspans");
+	stride = count > most ? (count + most - 1) / most : 1;
+	for (size_t i = 0; i < count; i += stride)
+		items[kept++] = items[i];
+	*ret_stride = (uint32_t)stride;
+	return read_items(memory, layout, totals, items, kept, ret, ret_count);
+}
+
+struct error *span_read_candidates(struct memory *memory, const struct layout *layout,
+				   struct span_totals *totals, struct span_candidate **ret,
+				   uint32_t *ret_count)
+{
+	uint32_t stride;
+
+	return span_read_sample(memory, layout, SIZE_MAX, totals, ret, ret_count, &stride);
 }

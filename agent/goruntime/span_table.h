@@ -50,6 +50,15 @@ must_check struct error *span_read_candidates(struct memory *memory, const struc
 					      struct span_totals *totals,
 					      struct span_candidate **ret, uint32_t *ret_count);
 
+/*
+ * The same of every stride-th structure, so that there are no more than most: for reckoning with
+ * heaps of any size.
+ */
+must_check struct error *span_read_sample(struct memory *memory, const struct layout *layout,
+					  size_t most, struct span_totals *totals,
+					  struct span_candidate **ret, uint32_t *ret_count,
+					  uint32_t *ret_stride);
+
 /* span_confirm.c: an empty page table over all arenas. */
 must_check struct error *span_table_make_pages(struct span_table *table);
 
