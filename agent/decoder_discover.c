@@ -3,34 +3,15 @@
 #include <stdio.h>
 
 #include "agent/binary/build_info.h"
-#include "agent/binary/elf_file.h"
 #include "agent/decoder_target.h"
 #include "agent/goruntime/layout.h"
 
-static size_t list_segments(const struct decoder_target *target,
-			    struct anchor_segment segments[ELF_FILE_SEGMENTS_MAX])
-{
-	uint32_t count = elf_file_segment_count(target->file);
-
-	for (uint32_t i = 0; i < count; i++) {
-		const struct elf_segment *segment = elf_file_segment(target->file, i);
-		taddr start = segment->addr + target->load_bias;
-
-		segments[i] = (struct anchor_segment){ start, start + segment->file_size,
-						       segment->writable, segment->executable };
-	}
-	return count;
-}
-
 struct error *decoder_discover(const struct decoder_target *target, struct decoder_layout *ret)
 {
-	const struct elf_section *pclntab = elf_file_find_section(target->file, ".gopclntab");
-	struct anchor_segment segments[ELF_FILE_SEGMENTS_MAX];
 	const struct layout_program program = {
+		.file = target->file,
+		.load_bias = target->load_bias,
 		.memory = target->memory,
-		.segments = segments,
-		.segment_count = list_segments(target, segments),
-		.pclntab = pclntab ? pclntab->addr + target->load_bias : 0,
 		.version = target->info->version,
 	};
 	struct layout_found found;

@@ -5,9 +5,36 @@
 #include <string.h>
 
 #include "agent/binary/data_ref.h"
+#include "agent/binary/elf_file.h"
 #include "agent/binary/pclntab.h"
+#include "agent/goruntime/anchor.h"
 #include "agent/goruntime/global_find.h"
 #include "agent/goruntime/module.h"
+
+static size_t list_segments(const struct layout_program *program,
+			    struct anchor_segment segments[ELF_FILE_SEGMENTS_MAX])
+{
+	uint32_t count = elf_file_segment_count(program->file);
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct elf_segment *segment = elf_file_segment(program->file, i);
+		taddr start = segment->addr + program->load_bias;
+
+		segments[i] = (struct anchor_segment){ start, start + segment->file_size,
+						       segment->writable, segment->executable };
+	}
+	return count;
+}
+
+static struct error *find_moduledata(const struct layout_program *program,
+				     const struct layout *layout, taddr *ret)
+{
+	const struct elf_section *pclntab = elf_file_find_section(program->file, ".gopclntab");
+	struct anchor_segment segments[ELF_FILE_SEGMENTS_MAX];
+
+	return anchor_find(program->memory, segments, list_segments(program, segments),
+			   pclntab ? pclntab->addr + program->load_bias : 0, layout, ret);
+}
 
 /* A layout with its firstmoduledata, and the modules as it reads them. */
 static struct error *open_modules(const struct layout_program *program,
@@ -18,8 +45,7 @@ static struct error *open_modules(const struct layout_program *program,
 	struct error *err = layout_copy(entry->layout, &layout);
 
 	if (!err)
-		err = anchor_find(program->memory, program->segments, program->segment_count,
-				  program->pclntab, layout, &layout->global_firstmoduledata.addr);
+		err = find_moduledata(program, layout, &layout->global_firstmoduledata.addr);
 	if (!err)
 		err = module_table_read(program->memory, layout, ret_modules);
 	if (err)

@@ -5,20 +5,20 @@
 #ifndef AGENT_GORUNTIME_LAYOUT_DISCOVER_H
 #define AGENT_GORUNTIME_LAYOUT_DISCOVER_H
 
-#include <stddef.h>
+#include <stdint.h>
 
-#include "agent/goruntime/anchor.h"
 #include "agent/goruntime/layout.h"
 #include "agent/goruntime/layout_table.h"
 #include "agent/target/memory.h"
 #include "proto/base/error.h"
 
+struct elf_file;
+
 /* What is known of the program beforehand; borrowed. */
 struct layout_program {
+	const struct elf_file *file;
+	uint64_t load_bias; /* what run-time addresses have over the file's */
 	struct memory *memory;
-	const struct anchor_segment *segments;
-	size_t segment_count;
-	taddr pclntab;       /* where its section lies; 0: there are no section headers */
 	const char *version; /* of its build info; "" if that cannot be read */
 };
 

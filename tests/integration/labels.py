@@ -127,8 +127,8 @@ class Tenants:
                     report["global"]["share_bytes"], scan["heap"]["live_bytes"], "sum")
 
 
-def check_tenants(version, experiment):
-    program = build_fixture("tenants", version, experiment)
+def check_tenants(version, experiment, flags=()):
+    program = build_fixture("tenants", version, experiment, flags)
     with Fixture([program, "shares"]) as target, unharmed(target.pid):
         scans = [scan_labels(target, mode=mode) for mode in ("MODE_FORK", "MODE_STOP")]
         for scan in scans:
@@ -188,8 +188,8 @@ def check_census(version):
 # ---- what holds memory without being looked for there ----
 
 
-def check_holders(version, experiment):
-    program = build_fixture("tenants", version, experiment)
+def check_holders(version, experiment, flags=()):
+    program = build_fixture("tenants", version, experiment, flags)
     with Fixture([program, "holders"]) as target:
         scan = scan_labels(target)
         check_sum(scan)
@@ -305,6 +305,10 @@ if __name__ == "__main__":
     each("labels are read as they were set", check_values, RUNTIMES)
     each("labels of a program that lies anywhere", check_values, [("1.15", ""), ("1.27", "")],
          ("-buildmode=pie",))
+    each("tenants of a stripped program hold what they hold", check_tenants, RUNTIMES,
+         ("-ldflags=-s -w",))
+    each("memory of a stripped program is found with who holds it", check_holders,
+         [("1.15", ""), ("1.23", ""), ("1.27", "")], ("-ldflags=-s -w",))
     newest_of_forms = [("1.15",), ("1.23",), ("1.27",)]
     each("selections and groups are sums of sets", check_selections, newest_of_forms)
     each("goroutines are grouped by where they come from", check_origins, newest_of_forms)

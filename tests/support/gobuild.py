@@ -111,9 +111,14 @@ class Program:
 
     tags = ()
     companions = ()  # fixtures whose sources go into it, too
+    after = ()  # commands that are run on the executable
 
     def make(self, sources, fixture, version, flags, environment, output):
-        compile_fixture(sources, fixture, version, flags, environment, output)
+        partial = output.with_name(output.name + ".whole")
+        compile_fixture(sources, fixture, version, flags, environment, partial)
+        for command in self.after:
+            run([command, partial], environment, output.parent)
+        os.rename(partial, output)
 
 
 class PluginHost(Program):
@@ -146,7 +151,13 @@ class Archive(Program):
         os.rename(partial, output)
 
 
-PROGRAM, PLUGIN_HOST, ARCHIVE = Program(), PluginHost(), Archive()
+class Stripped(Program):
+    """As packagers leave it: symbols and debug information are taken out of it afterwards."""
+
+    after = ("strip",)
+
+
+PROGRAM, PLUGIN_HOST, ARCHIVE, STRIPPED = Program(), PluginHost(), Archive(), Stripped()
 
 
 @contextlib.contextmanager
@@ -181,8 +192,8 @@ def build(fixture, version, experiment="", flags=(), env=None, root=FIXTURES, fo
         flags = [*flags, "-tags=" + ",".join(form.tags)]
     environment = go_environment(version, experiment, extra)
     toolchain = (goroot(version) / "VERSION").read_text()
-    key = content_hash([version, toolchain, experiment, *flags, repr(sorted(extra.items()))],
-                       [*sources, *fixture_sources(*form.companions)])
+    parts = [version, toolchain, experiment, *flags, *form.after, repr(sorted(extra.items()))]
+    key = content_hash(parts, [*sources, *fixture_sources(*form.companions)])
     return kept(f"{variant_name(version, experiment)}-{key}", fixture, lambda output: form.make(
         sources, fixture, version, flags, environment, output))
 

@@ -13,6 +13,7 @@
 #include "agent/binary/dwarf_types.h"
 #include "agent/binary/elf_file.h"
 #include "agent/goruntime/layout.h"
+#include "agent/goruntime/layout_discover.h"
 
 enum { PATH_MAX_SIZE = 64, AUXV_MAX = 128 };
 
@@ -108,17 +109,33 @@ static struct error *read_load_bias(pid_t pid, const struct elf_file *elf, uint6
 	return err ? err : error_new(ERROR_GONE, "no auxiliary vector");
 }
 
-static struct error *read_layout(const struct elf_file *elf, struct layout **ret)
+static struct error *read_dwarf(const struct live_target *target, const char *version,
+				struct layout **ret)
 {
 	struct dwarf_types *types scoped(dwarf_types_freep) = NULL;
-	struct build_info *info scoped(build_info_freep) = NULL;
-	struct error *err = dwarf_types_open(elf, &types);
+	struct error *err = dwarf_types_open(target->elf, &types);
 
-	if (!err)
-		err = build_info_read(elf, &info);
+	return err ? err : layout_read(dwarf_types_source(types), version, ret);
+}
+
+/* From DWARF, or where there is none from what is built in. Relocated. */
+static struct error *read_layout(struct live_target *target)
+{
+	struct build_info *info scoped(build_info_freep) = NULL;
+	struct layout_found found;
+	struct error *err = build_info_read(target->elf, &info);
+
 	if (err)
 		return err;
-	return layout_read(dwarf_types_source(types), info->version, ret);
+	if (elf_file_has_dwarf(target->elf)) {
+		err = read_dwarf(target, info->version, &target->layout);
+		if (!err)
+			layout_relocate(target->layout, target->load_bias);
+		return err;
+	}
+	return layout_discover(&(struct layout_program){ target->elf, target->load_bias,
+							 target->memory, info->version },
+			       &target->layout, &found);
 }
 
 struct error *live_target_init(pid_t pid, struct live_target *ret)
@@ -129,16 +146,15 @@ struct error *live_target_init(pid_t pid, struct live_target *ret)
 	if (!err)
 		err = elf_file_open(target.exe_fd, &target.elf);
 	if (!err)
-		err = read_layout(target.elf, &target.layout);
-	if (!err)
 		err = read_load_bias(pid, target.elf, &target.load_bias);
 	if (!err)
 		err = open_memory(pid, &target.memory);
+	if (!err)
+		err = read_layout(&target);
 	if (err) {
 		live_target_fini(&target);
 		return err;
 	}
-	layout_relocate(target.layout, target.load_bias);
 	*ret = target;
 	return NULL;
 }

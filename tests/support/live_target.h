@@ -17,7 +17,7 @@ struct layout;
 struct live_target {
 	int exe_fd;
 	struct elf_file *elf;
-	struct layout *layout; /* from DWARF, relocated */
+	struct layout *layout; /* from DWARF, else built in; relocated */
 	uint64_t load_bias;
 	struct memory *memory; /* over /proc/PID/mem */
 };

@@ -11,35 +11,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "agent/binary/elf_file.h"
 #include "agent/goruntime/layout.h"
 #include "agent/goruntime/layout_discover.h"
 #include "tests/support/live_target.h"
 
-enum { SEGMENTS_MAX = ELF_FILE_SEGMENTS_MAX };
-
-static size_t read_segments(const struct live_target *target,
-			    struct anchor_segment segments[SEGMENTS_MAX])
-{
-	size_t count = elf_file_segment_count(target->elf);
-
-	for (size_t i = 0; i < count; i++) {
-		const struct elf_segment *segment = elf_file_segment(target->elf, (uint32_t)i);
-		taddr start = segment->addr + target->load_bias;
-
-		segments[i] = (struct anchor_segment){ start, start + segment->file_size,
-						       segment->writable, segment->executable };
-	}
-	return count;
-}
-
 static struct error *run(struct live_target *target, const char *version)
 {
-	struct anchor_segment segments[SEGMENTS_MAX];
 	const struct layout_program program = {
+		.file = target->elf,
+		.load_bias = target->load_bias,
 		.memory = target->memory,
-		.segments = segments,
-		.segment_count = read_segments(target, segments),
 		.version = version,
 	};
 	struct layout *layout scoped(layout_freep) = NULL;
