@@ -2,9 +2,10 @@
 """How long a target stands still, against a bare fork of a C process of the same resident size.
 
 The heaps are of 1 GiB. Beside a process whose pages lie in a row in the machine's memory, where the
-kernel had them, stands one whose pages lie anywhere, as a heap's do. In `fork` mode the kernel copies page tables, which the bare fork does as
-well; in `stop` mode the target stands still while its memory is read. For comparison, the runtime's
-own debug.WriteHeapDump stops the world for as long as it writes.
+kernel had them, stands one whose pages lie anywhere, as a heap's do. In `fork` mode the kernel
+copies page tables, which the bare fork does as well; in `stop` mode the target stands still while
+its memory is read. For comparison, the runtime's own debug.WriteHeapDump stops the world for as
+long as it writes.
 """
 
 import measure
