@@ -8,6 +8,7 @@
 
 enum {
 	ATTEMPTS = 10,
+	ABSENT_ATTEMPTS = 3, /* in the midst of an exec nothing but a dead leader may be seen */
 	REST_NS = 20000000, /* after the first; doubled from time to time */
 	REST_NS_MAX = 500000000,
 };
@@ -57,10 +58,10 @@ struct error *keeper_collect(struct keeper *keeper, const Goheapd__KeeperCollect
 
 		if (!err)
 			return NULL;
-		if (!absent && i == ATTEMPTS)
+		if (!absent && i >= ATTEMPTS)
 			return err;
 		error_free(err);
-		if (absent)
+		if (absent && i >= ABSENT_ATTEMPTS)
 			return NULL;
 		nanosleep(&rest, NULL);
 		if (rest.tv_nsec < REST_NS_MAX)
