@@ -100,6 +100,24 @@ def signal_state(pid):
     return state
 
 
+def has_settled(state):
+    """While Go makes a thread it blocks nearly all signals, for a moment."""
+    return all(bin(int(fields["SigBlk"], 16)).count("1") < 48 for fields in state.values())
+
+
+def settled_signal_state(pid):
+    """As it is between such moments."""
+    state = {}
+
+    def look():
+        state.clear()
+        state.update(signal_state(pid))
+        return has_settled(state)
+
+    eventually(look, f"process {pid} has a thread that blocks all signals")
+    return state
+
+
 def eventually(condition, message, seconds=5.0):
     """Waits for what takes its time to settle; returns the condition's first true value."""
     deadline = time.monotonic() + seconds
@@ -132,7 +150,7 @@ def none_stopped(pid):
 def unharmed(pid, still=True):
     """Checks after the block that the target is as it was: it runs, is not traced, has no child,
     descriptor or signal setting that it had not before. Descriptors count in a still one only."""
-    before = (start_ticks(pid), children(pid), descriptors(pid), signal_state(pid),
+    before = (start_ticks(pid), children(pid), descriptors(pid), settled_signal_state(pid),
               pathlib.Path(f"/proc/{pid}/oom_score_adj").read_text())
     yield
     check(is_running(pid), f"process {pid} is gone")
@@ -143,7 +161,7 @@ def unharmed(pid, still=True):
                f"children of {pid} were {before[1]} and are {children(pid)}")
     if still:
         check_equal(descriptors(pid), before[2], "descriptors of the target")
-    after = signal_state(pid)
+    after = settled_signal_state(pid)
     for tid in after.keys() & before[3].keys():
         check_equal(after[tid], before[3][tid], f"signal state of thread {tid}")
     check_equal(pathlib.Path(f"/proc/{pid}/oom_score_adj").read_text(), before[4],
