@@ -13,12 +13,12 @@ static void set_text(const char *text, protobuf_c_boolean *ret_has, ProtobufCBin
 }
 
 /* One that cannot be read here may still be learned from the process itself. */
-static bool has_known_version(const struct build_info *info)
+static bool has_known_version(const struct elf_file *file, const struct build_info *info)
 {
 	const struct layout_table_entry *entry;
 
 	return !info || !info->version[0] ||
-	       layout_table_find(info->version, &entry) != LAYOUT_MATCH_NONE;
+	       layout_table_find(elf_file_arch(file), info->version, &entry) != LAYOUT_MATCH_NONE;
 }
 
 /* *ret_info, if there is any, owns what *ret borrows. */
@@ -33,7 +33,7 @@ static struct error *examine(const struct elf_file *file, struct build_info **re
 		return err;
 	if (*ret_info)
 		set_text((*ret_info)->version, &ret->has_go_version, &ret->go_version);
-	ret->inspectable = elf_file_has_dwarf(file) || has_known_version(*ret_info);
+	ret->inspectable = elf_file_has_dwarf(file) || has_known_version(file, *ret_info);
 	if (!ret->inspectable)
 		set_text("it has no debug information, and was made by a version of Go of which "
 			 "no layout is built in",

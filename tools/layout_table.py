@@ -1,26 +1,27 @@
 #!/usr/bin/env python3
-"""Makes the table of layouts that goheapd has for programs without DWARF.
+"""Makes the tables of layouts that goheapd has for programs without DWARF.
 
 For each toolchain at hand it builds two programs that use all of the runtime that goheapd reads,
 and notes what their DWARF says of each entry of layout.def, and which functions of the runtime
 refer to which global variable, where in it and how wide. A column of the table is a version.
 
-    layout_table.py [--check] TABLE
+    layout_table.py [--check] [ARCHITECTURE ...]
 
-writes the table, or with --check says how it differs from what the toolchains give. Runs in the
-build folder, with PYTHONPATH at tests/support.
+writes the tables, or with --check says how they differ from what the toolchains give. Runs in the
+build folder, with PYTHONPATH at tests/support. Which code refers to what is noted of amd64 alone,
+the one architecture whose code is read.
 """
 
 import argparse
 import collections
 import difflib
-import pathlib
 import subprocess
 import sys
 
 import gobuild
 
 FIXTURES = ["oracle", "tenants"]
+ARCHITECTURES = ["amd64", "arm64"]
 FUNCTIONS_MAX = 8  # that bear witness to one global
 OFFSETS_MAX = 4  # of one function
 
@@ -79,16 +80,17 @@ def read_references(program):
     return found
 
 
-def column(version, experiment):
+def column(arch, version, experiment):
     """One version's layout, and references that all its programs have."""
     name, rows, references = None, {}, None
     for fixture in FIXTURES:
-        program = gobuild.build(fixture, version, experiment)
+        program = gobuild.build(fixture, version, experiment,
+                                env=None if arch == "amd64" else {"GOARCH": arch})
         name, part = read_layout(program)
         for key, value in part.items():
             if rows.get(key, "-") == "-":
                 rows[key] = value
-        found = read_references(program)
+        found = read_references(program) if arch == "amd64" else {}
         references = found if references is None else intersect(references, found)
     return name, rows, references
 
@@ -131,19 +133,30 @@ def table(columns):
     return "\n".join(lines) + "\n"
 
 
+def path_of(arch):
+    return gobuild.SOURCE_ROOT / "agent" / "goruntime" / f"layout_table_{arch}.txt"
+
+
+def check(path, made):
+    there = path.read_text()
+    sys.stdout.writelines(difflib.unified_diff(
+        there.splitlines(True), made.splitlines(True), str(path), "the toolchains"))
+    return there == made
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="compare only")
-    parser.add_argument("table", type=pathlib.Path)
+    parser.add_argument("arch", nargs="*", choices=[*ARCHITECTURES, []], default=ARCHITECTURES)
     options = parser.parse_args()
-    made = table([column(version, experiment) for version, experiment in gobuild.VARIANTS])
-    if not options.check:
-        options.table.write_text(made)
-        return
-    there = options.table.read_text()
-    sys.stdout.writelines(difflib.unified_diff(
-        there.splitlines(True), made.splitlines(True), str(options.table), "the toolchains"))
-    sys.exit(there != made)
+    same = True
+    for arch in options.arch:
+        made = table([column(arch, *variant) for variant in gobuild.VARIANTS])
+        if options.check:
+            same &= check(path_of(arch), made)
+        else:
+            path_of(arch).write_text(made)
+    sys.exit(not same)
 
 
 if __name__ == "__main__":

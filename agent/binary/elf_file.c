@@ -25,6 +25,8 @@ enum {
 struct elf_file {
 	int fd;
 	uint64_t size;
+	bool any_arch; /* that we know, and not amd64 alone */
+	const char *arch;
 	bool pie;
 	taddr entry;
 	struct elf_section *sections;
@@ -97,15 +99,21 @@ static const char *machine_name(unsigned machine, int class)
 	}
 }
 
-static struct error *check_header(const GElf_Ehdr *header)
+static bool is_accepted(const struct elf_file *file, const GElf_Ehdr *header)
 {
-	const char *name = machine_name(header->e_machine, header->e_ident[EI_CLASS]);
+	if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB)
+		return false;
+	return header->e_machine == EM_X86_64 ||
+	       (header->e_machine == EM_AARCH64 && file->any_arch);
+}
 
-	if (header->e_machine != EM_X86_64 || header->e_ident[EI_CLASS] != ELFCLASS64 ||
-	    header->e_ident[EI_DATA] != ELFDATA2LSB) {
-		if (name)
+static struct error *check_header(struct elf_file *file, const GElf_Ehdr *header)
+{
+	file->arch = machine_name(header->e_machine, header->e_ident[EI_CLASS]);
+	if (!is_accepted(file, header)) {
+		if (file->arch)
 			return error_new(ERROR_UNSUPPORTED_ARCH,
-					 "a %s executable; only amd64 is supported", name);
+					 "a %s executable; only amd64 is supported", file->arch);
 		return error_new(ERROR_UNSUPPORTED_ARCH,
 				 "an executable of ELF machine %u; only amd64 is supported",
 				 header->e_machine);
@@ -306,7 +314,7 @@ static struct error *read_headers(struct elf_file *file, Elf *elf)
 
 	if (elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &header))
 		return error_new(ERROR_NOT_GO, "not an ELF executable");
-	err = check_header(&header);
+	err = check_header(file, &header);
 	if (err)
 		return err;
 	file->pie = header.e_type == ET_DYN;
@@ -319,7 +327,7 @@ static struct error *read_headers(struct elf_file *file, Elf *elf)
 	return err;
 }
 
-struct error *elf_file_open(int fd, struct elf_file **ret)
+static struct error *open_file(int fd, bool any_arch, struct elf_file **ret)
 {
 	struct elf_file *file scoped(elf_file_freep) = calloc(1, sizeof(*file));
 	Elf *elf scoped(elf_endp) = NULL;
@@ -333,6 +341,7 @@ struct error *elf_file_open(int fd, struct elf_file **ret)
 	if (!S_ISREG(st.st_mode))
 		return error_new(ERROR_NOT_GO, "not a regular file");
 	file->fd = fd;
+	file->any_arch = any_arch;
 	file->size = (uint64_t)st.st_size;
 	if (elf_version(EV_CURRENT) == EV_NONE)
 		return error_new(ERROR_UNSUPPORTED, "libelf is too old");
@@ -344,6 +353,21 @@ struct error *elf_file_open(int fd, struct elf_file **ret)
 		return err;
 	*ret = take(file);
 	return NULL;
+}
+
+struct error *elf_file_open(int fd, struct elf_file **ret)
+{
+	return open_file(fd, false, ret);
+}
+
+struct error *elf_file_open_any(int fd, struct elf_file **ret)
+{
+	return open_file(fd, true, ret);
+}
+
+const char *elf_file_arch(const struct elf_file *file)
+{
+	return file->arch;
 }
 
 void elf_file_free(struct elf_file *file)

@@ -1,7 +1,7 @@
 /*
  * An ELF file, read through a descriptor by pread alone and trusted in nothing: its headers by
- * libelf, contents of sections within limits. 64-bit little-endian x86-64 only; other machines
- * are refused by name.
+ * libelf, contents of sections within limits. 64-bit little-endian x86-64 only, where not said
+ * otherwise; other machines are refused by name.
  */
 #ifndef AGENT_BINARY_ELF_FILE_H
 #define AGENT_BINARY_ELF_FILE_H
@@ -41,6 +41,9 @@ struct elf_file;
  * for what is no ELF executable at all, ERROR_UNSUPPORTED_ARCH for another machine.
  */
 must_check struct error *elf_file_open(int fd, struct elf_file **ret);
+
+/* The same for what may be looked at, but not yet be scanned: arm64, too. */
+must_check struct error *elf_file_open_any(int fd, struct elf_file **ret);
 void elf_file_free(struct elf_file *file);
 DEFINE_FREEP(elf_file, elf_file_free)
 
@@ -85,6 +88,9 @@ must_check struct error *elf_file_relocate(const struct elf_file *file, taddr ad
 
 /* A pointer at a link-time address, as the loader would see it. */
 must_check struct error *elf_file_read_pointer(const struct elf_file *file, taddr addr, taddr *ret);
+
+/* As Go names it: "amd64" or "arm64". */
+const char *elf_file_arch(const struct elf_file *file);
 
 bool elf_file_is_pie(const struct elf_file *file);
 taddr elf_file_entry(const struct elf_file *file);

@@ -109,7 +109,8 @@ static struct error *learn_version(const struct layout_program *program,
 				   char ret[LAYOUT_VERSION_SIZE])
 {
 	size_t count;
-	const struct layout_table_entry *entries = layout_table_entries(&count);
+	const struct layout_table_entry *entries =
+	    layout_table_entries(elf_file_arch(program->file), &count);
 	struct error *err = NULL;
 
 	for (size_t i = 0; i < count; i++) {
@@ -179,7 +180,7 @@ struct error *layout_discover(const struct layout_program *program, struct layou
 		err = learn_version(program, version);
 	if (err)
 		return err;
-	match = layout_table_find(version, &entry);
+	match = layout_table_find(elf_file_arch(program->file), version, &entry);
 	if (match == LAYOUT_MATCH_NONE)
 		return error_new(ERROR_UNSUPPORTED, "no layout is known of %s", version);
 	err = find_globals(program, version, entry, ret);

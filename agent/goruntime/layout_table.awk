@@ -1,7 +1,7 @@
 # Makes C of layout_table_ARCH.txt: for each column a struct layout and its witnesses, then the
 # list of them all. A row that layout.def does not know, or the other way round, ends the build.
 #
-#	awk -f layout_table.awk layout.def layout_table_amd64.txt
+#	awk -v arch=amd64 -f layout_table.awk layout.def layout_table_amd64.txt
 
 function fail(message)
 {
@@ -73,11 +73,15 @@ END {
 		if (!(entry in seen))
 			fail(entry " is missing; make the table anew (docs/development.md)")
 	for (i = 1; i <= column_count; i++) {
-		print "static const struct layout layout_" i " = {\n" fields[i] "};\n"
-		print "static const struct global_ref refs_" i "[] = {\n" refs[i] "};\n"
+		print "static const struct layout layout_" arch "_" i " = {\n" fields[i] "};\n"
+		if (refs[i] != "")
+			print "static const struct global_ref refs_" arch "_" i "[] = {\n" refs[i] "};\n"
 	}
-	print "static const struct layout_table_entry table[] = {"
-	for (i = 1; i <= column_count; i++)
-		print "\t{ \"" version[i] "\", &layout_" i ", refs_" i ", sizeof(refs_" i ") / sizeof(refs_" i "[0]) },"
+	print "static const struct layout_table_entry table_" arch "[] = {"
+	for (i = 1; i <= column_count; i++) {
+		name = "refs_" arch "_" i
+		witnesses = refs[i] == "" ? "NULL, 0" : name ", sizeof(" name ") / sizeof(" name "[0])"
+		print "\t{ \"" version[i] "\", &layout_" arch "_" i ", " witnesses " },"
+	}
 	print "};"
 }

@@ -7,8 +7,18 @@
 #include "agent/goruntime/layout.h"
 
 #include "agent/goruntime/layout_table_amd64.inc"
+#include "agent/goruntime/layout_table_arm64.inc"
 
-enum { TABLE_COUNT = sizeof(table) / sizeof(table[0]), NUMBER_MAX = 10000 };
+enum { NUMBER_MAX = 10000 };
+
+static const struct {
+	const char *arch;
+	const struct layout_table_entry *entries;
+	size_t count;
+} tables[] = {
+	{ "amd64", table_amd64, sizeof(table_amd64) / sizeof(table_amd64[0]) },
+	{ "arm64", table_arm64, sizeof(table_arm64) / sizeof(table_arm64[0]) },
+};
 
 /* "go1.26.11-X:a,b" in its parts. */
 struct version {
@@ -115,22 +125,25 @@ static bool is_same(const struct version *a, const struct version *b)
 	       has_all(a->experiments, b->experiments) && has_all(b->experiments, a->experiments);
 }
 
-enum layout_match layout_table_find(const char *text, const struct layout_table_entry **ret)
+enum layout_match layout_table_find(const char *arch, const char *text,
+				    const struct layout_table_entry **ret)
 {
-	struct version wanted, nearest = { 0 };
+	size_t count;
+	const struct layout_table_entry *entries = layout_table_entries(arch, &count);
 	const struct layout_table_entry *found = NULL;
+	struct version wanted, nearest = { 0 };
 
 	if (!parse_version(text, &wanted))
 		return LAYOUT_MATCH_NONE;
-	for (size_t i = 0; i < TABLE_COUNT; i++) {
+	for (size_t i = 0; i < count; i++) {
 		struct version version;
 
 		/* An entry with an experiment that the program lacks is another runtime. */
-		if (!parse_version(table[i].version, &version) ||
+		if (!parse_version(entries[i].version, &version) ||
 		    !has_all(wanted.experiments, version.experiments))
 			continue;
 		if (!found || is_nearer(&wanted, &version, &nearest)) {
-			found = &table[i];
+			found = &entries[i];
 			nearest = version;
 		}
 	}
@@ -140,8 +153,14 @@ enum layout_match layout_table_find(const char *text, const struct layout_table_
 	return is_same(&wanted, &nearest) ? LAYOUT_MATCH_EXACT : LAYOUT_MATCH_NEAREST;
 }
 
-const struct layout_table_entry *layout_table_entries(size_t *ret_count)
+const struct layout_table_entry *layout_table_entries(const char *arch, size_t *ret_count)
 {
-	*ret_count = TABLE_COUNT;
-	return table;
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+		if (strcmp(tables[i].arch, arch) != 0)
+			continue;
+		*ret_count = tables[i].count;
+		return tables[i].entries;
+	}
+	*ret_count = 0;
+	return NULL;
 }

@@ -117,14 +117,12 @@ static struct error *read_facts(const char *path, struct facts *facts)
 	struct error *err;
 
 	facts->fd = open(path, O_RDONLY | O_CLOEXEC);
-	err = elf_file_open(facts->fd, &facts->elf);
+	err = elf_file_open_any(facts->fd, &facts->elf);
 	if (!err)
 		err = build_info_read(facts->elf, &facts->info);
 	if (!err && !facts->info)
 		err = error_new(ERROR_NOT_GO, "no build info");
-	if (!err)
-		err = read_layout(facts);
-	return err ? err : read_pclntab(facts);
+	return err ? err : read_layout(facts);
 }
 
 static void free_facts(struct facts *facts)
@@ -305,10 +303,11 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		struct error *(*print)(struct facts *facts);
+		bool needs_pclntab;
 	} commands[] = {
-		{ "layout", print_layout },         { "functions", print_functions },
-		{ "frames", print_frames },         { "lines", print_lines },
-		{ "references", print_references },
+		{ "layout", print_layout, false },        { "functions", print_functions, true },
+		{ "frames", print_frames, true },         { "lines", print_lines, true },
+		{ "references", print_references, true },
 	};
 	struct facts facts = { .fd = -1 };
 	struct error *err = NULL;
@@ -319,6 +318,8 @@ int main(int argc, char **argv)
 			continue;
 		known = true;
 		err = read_facts(argv[2], &facts);
+		if (!err && commands[i].needs_pclntab)
+			err = read_pclntab(&facts);
 		if (!err)
 			err = commands[i].print(&facts);
 	}

@@ -8,7 +8,7 @@ static void assert_found(const char *version, const char *expected, enum layout_
 {
 	const struct layout_table_entry *entry = NULL;
 
-	assert_int_equal(layout_table_find(version, &entry), match);
+	assert_int_equal(layout_table_find("amd64", version, &entry), match);
 	if (match != LAYOUT_MATCH_NONE)
 		assert_string_equal(entry->version, expected);
 }
@@ -16,12 +16,28 @@ static void assert_found(const char *version, const char *expected, enum layout_
 static void every_entry_is_found_by_its_own_version(void **state)
 {
 	size_t count;
-	const struct layout_table_entry *entries = layout_table_entries(&count);
+	const struct layout_table_entry *entries = layout_table_entries("amd64", &count);
 
 	(void)state;
 	assert_true(count >= 9);
 	for (size_t i = 0; i < count; i++)
 		assert_found(entries[i].version, entries[i].version, LAYOUT_MATCH_EXACT);
+}
+
+static void other_architectures_have_tables_of_their_own(void **state)
+{
+	const struct layout_table_entry *amd64 = NULL, *arm64 = NULL;
+	size_t count = 1;
+
+	(void)state;
+	assert_int_equal(layout_table_find("amd64", "go1.27.4", &amd64), LAYOUT_MATCH_EXACT);
+	assert_int_equal(layout_table_find("arm64", "go1.27.4", &arm64), LAYOUT_MATCH_EXACT);
+	/* runtime/malloc.go: addresses are offset on amd64 alone */
+	assert_int_equal((uint64_t)amd64->layout->const_arena_base.value, 0xffff800000000000);
+	assert_int_equal(arm64->layout->const_arena_base.value, 0);
+	assert_null(layout_table_entries("riscv64", &count));
+	assert_int_equal(count, 0);
+	assert_int_equal(layout_table_find("riscv64", "go1.27.4", &arm64), LAYOUT_MATCH_NONE);
 }
 
 static void versions_are_known_as_older_toolchains_spell_them(void **state)
@@ -57,7 +73,7 @@ static void what_is_no_version_matches_nothing(void **state)
 static void every_global_that_a_runtime_has_has_witnesses(void **state)
 {
 	size_t count;
-	const struct layout_table_entry *entries = layout_table_entries(&count);
+	const struct layout_table_entry *entries = layout_table_entries("amd64", &count);
 
 	(void)state;
 	for (size_t i = 0; i < count; i++) {
@@ -84,6 +100,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_entry_is_found_by_its_own_version),
+		cmocka_unit_test(other_architectures_have_tables_of_their_own),
 		cmocka_unit_test(versions_are_known_as_older_toolchains_spell_them),
 		cmocka_unit_test(the_nearest_has_the_closest_version_and_no_experiment_of_its_own),
 		cmocka_unit_test(what_is_no_version_matches_nothing),
