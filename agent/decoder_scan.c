@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "agent/target/live_memory.h"
 #include "agent/target/snapshot_memory.h"
 #include "proto/base/bytes.h"
+#include "proto/base/log.h"
 
 /* What the keeper hands over at the stop. */
 struct stop {
@@ -89,15 +91,31 @@ static struct error *open_memory(const struct decoder_target *target, struct sto
 	return live_memory_open(&files, &stop->memory);
 }
 
+/*
+ * While the target stands still, or pays for a snapshot, we must be quick. From here on only who
+ * asked waits, so that on a machine with little to spare the target goes first. Threads that are
+ * made later on are as nice as the one that makes them. That it cannot be had does no harm.
+ */
+static void make_way(void)
+{
+	enum { NICE = 5 };
+
+	if (setpriority(PRIO_PROCESS, 0, NICE))
+		log_debug("decoder", "it goes on at its priority err=\"%s\"", strerror(errno));
+}
+
 static struct error *release(void *arg)
 {
 	struct decoder *decoder = arg;
 	Goheapd__PlanEvent event = GOHEAPD__PLAN_EVENT__INIT;
 	Goheapd__Release message = GOHEAPD__RELEASE__INIT;
+	struct error *err;
 
 	event.body_case = GOHEAPD__PLAN_EVENT__BODY_RELEASE;
 	event.release = &message;
-	return frame_send(decoder->keeper, &frame_plan_event, &event.base, NULL, 0);
+	err = frame_send(decoder->keeper, &frame_plan_event, &event.base, NULL, 0);
+	make_way();
+	return err;
 }
 
 /* The executable as the kernel names its mappings: without the mark of a deleted file. */
