@@ -270,30 +270,45 @@ static struct error *check_machine_count(struct reader *reader, uint32_t thread_
 	return NULL;
 }
 
-static struct error *read_machines(struct reader *reader, const struct stopped_thread *threads,
-				   uint32_t thread_count, struct goroutine_table *table)
+/*
+ * An M with a P runs on a thread. One that ends gives its number up some time before its P
+ * (runtime/proc.go, mexit; os_linux.go, unminit, since go1.22): a thread that is nobody else's is
+ * there for it.
+ */
+static void check_machine_threads(uint32_t thread_count, struct goroutine_table *table)
 {
-	uint32_t lost = 0;
-	struct error *err = machine_table_read(reader->memory, reader->layout, reader->cache,
-					       threads, thread_count, &table->machines);
+	uint32_t lost = 0, ending = 0, matched = 0;
 
-	if (err)
-		return error_context(err, "Ms");
 	for (uint32_t i = 0; i < table->machines.count; i++) {
 		const struct machine *machine = &table->machines.machines[i];
 
-		reader->stacks_move |= machine->moves_stack;
-		lost += machine->p && !machine->thread;
+		matched += machine->thread != NULL;
+		lost += machine->p && !machine->thread && machine->procid;
+		ending += machine->p && !machine->thread && !machine->procid;
 	}
-	err = check_machine_count(reader, thread_count, table);
-	if (err)
-		return err;
+	if (matched + ending > thread_count)
+		lost += matched + ending - thread_count;
 	if (lost)
 		complain(table,
 			 "%" PRIu32 " of %" PRIu32 " Ms hold a P, but none of the %" PRIu32
 			 " threads is theirs",
 			 lost, table->machines.count, thread_count);
-	return NULL;
+}
+
+static struct error *read_machines(struct reader *reader, const struct stopped_thread *threads,
+				   uint32_t thread_count, struct goroutine_table *table)
+{
+	struct error *err = machine_table_read(reader->memory, reader->layout, reader->cache,
+					       threads, thread_count, &table->machines);
+
+	if (err)
+		return error_context(err, "Ms");
+	for (uint32_t i = 0; i < table->machines.count; i++)
+		reader->stacks_move |= table->machines.machines[i].moves_stack;
+	err = check_machine_count(reader, thread_count, table);
+	if (!err)
+		check_machine_threads(thread_count, table);
+	return err;
 }
 
 /* To go1.19 a flag of its own, then a bit of the goroutine's status; runtime/mfinal.go. */

@@ -263,6 +263,29 @@ static void the_ms_are_as_many_as_the_scheduler_counts(void **state)
 	assert_string_equal(said(f), "the scheduler counts 4995 Ms, 2 are listed");
 }
 
+/* Each M of the fake program has a P. */
+static void an_m_with_a_p_has_a_thread_even_when_it_ends(void **state)
+{
+	struct fixture *f = *state;
+	const struct layout *l = &f->program.layout;
+	taddr m = run(f, fake_program_g(&f->program, in(WORK), 64), in(WORK), 0);
+	const char *lost = "1 of 1 Ms hold a P, but none of the 1 threads is theirs";
+
+	store_global(f, l->global_sched, 0, 1);
+	assert_success(try_read(f));
+	assert_null(strstr(said(f), "hold a P"));
+	set(f, m, l->m_procid, 6);
+	assert_success(try_read(f));
+	assert_string_equal(said(f), lost);
+	/* it has given its number up, and the thread is nobody else's */
+	set(f, m, l->m_procid, 0);
+	assert_success(try_read(f));
+	assert_null(strstr(said(f), "hold a P"));
+	f->thread_count = 0;
+	assert_success(try_read(f));
+	assert_non_null(strstr(said(f), "hold a P"));
+}
+
 static void absurd_lists_are_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -489,6 +512,7 @@ int main(void)
 		TEST(what_is_wrong_with_the_list_is_said),
 		TEST(the_counts_of_gs_may_differ_by_the_one_being_added),
 		TEST(the_ms_are_as_many_as_the_scheduler_counts),
+		TEST(an_m_with_a_p_has_a_thread_even_when_it_ends),
 		TEST(absurd_lists_are_refused),
 		TEST(a_goroutine_in_a_system_call_begins_where_it_entered),
 		TEST(a_running_goroutine_begins_at_its_threads_registers),
