@@ -49,6 +49,16 @@ EXTRAS = ["", "", "&by=tenant", "&by=@entry", "&label=tenant=none", "&detail=1"]
 MOMENTS = ["any", "any", "threads stopped", "snapshot lives"]
 
 
+@contextlib.contextmanager
+def process_handle(pid):
+    """For signals that reach that process or none: pids come around quickly here."""
+    handle = os.pidfd_open(pid)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
 def free_low_port(chosen):
     """A port that no client is given, so that a program can have it again and again."""
     while True:
@@ -259,15 +269,20 @@ class Siege:
                 deadline = time.monotonic() + delay
             if deadline is not None and time.monotonic() >= deadline:
                 break
-        if not pid or role_of(pid) != role:
-            self.kills[f"{role}: had ended"] += 1
+        if not pid:
             return
+        with contextlib.suppress(ProcessLookupError), process_handle(pid) as handle:
+            if role_of(pid) == role:
+                self.kills_due -= 1
+                self.count_kill(role, now, seen)
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+                return
+        self.kills[f"{role}: had ended"] += 1
+
+    def count_kill(self, role, now, seen):
         where = [key for key, is_now in now.items() if is_now] or \
             ["after the stop" if any(seen.values()) else "before the stop"]
         self.kills[f"{role}: {where[0]}"] += 1
-        self.kills_due -= 1
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
 
     def hold(self, target, done, while_held):
         """The decoder stands still while the snapshot lives, and the program must not notice."""
@@ -276,8 +291,12 @@ class Siege:
             pass
         if not decoder or done():
             return
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(decoder, signal.SIGSTOP)
+        with contextlib.suppress(ProcessLookupError), process_handle(decoder) as handle:
+            if role_of(decoder) == "decoder":
+                self.hold_still(target, handle, while_held)
+
+    def hold_still(self, target, handle, while_held):
+        signal.pidfd_send_signal(handle, signal.SIGSTOP)
         try:
             if has_snapshot(target) and not is_traced(target):
                 self.held += 1
@@ -286,7 +305,7 @@ class Siege:
                 while_held()
         finally:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(decoder, signal.SIGCONT)
+                signal.pidfd_send_signal(handle, signal.SIGCONT)
 
     def instant_deaths(self):
         """How many keepers may have died between a clone and their next step."""
