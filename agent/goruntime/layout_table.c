@@ -1,15 +1,13 @@
 #include "agent/goruntime/layout_table.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "agent/goruntime/global_find.h"
+#include "agent/goruntime/go_version.h"
 #include "agent/goruntime/layout.h"
 
 #include "agent/goruntime/layout_table_amd64.inc"
 #include "agent/goruntime/layout_table_arm64.inc"
-
-enum { NUMBER_MAX = 10000 };
 
 static const struct {
 	const char *arch;
@@ -20,75 +18,40 @@ static const struct {
 	{ "arm64", table_arm64, sizeof(table_arm64) / sizeof(table_arm64[0]) },
 };
 
-/* "go1.26.11-X:a,b" in its parts. */
-struct version {
-	unsigned minor, patch;
-	const char *experiments; /* "a,b", in the text that was parsed; "" if there are none */
-};
+enum { EXPERIMENT_SIZE = 64 };
 
-static unsigned parse_number(const char **text)
+/* Copies the next name of a list and steps over it; false at the end, and for what is no name. */
+static bool next_experiment(const char **list, char name[EXPERIMENT_SIZE])
 {
-	unsigned value = 0;
+	size_t length = strcspn(*list, ", ");
 
-	for (; **text >= '0' && **text <= '9'; (*text)++)
-		if (value < NUMBER_MAX)
-			value = 10 * value + (unsigned)(**text - '0');
-	return value;
-}
-
-/* Release candidates and vendors' additions count as the release they name. */
-static bool parse_version(const char *text, struct version *ret)
-{
-	const char *mark = strstr(text, "X:");
-
-	text = strstr(text, "go1.");
-	if (!text)
+	if (!length || length >= EXPERIMENT_SIZE)
 		return false;
-	text += strlen("go1.");
-	if (*text < '0' || *text > '9')
-		return false;
-	ret->minor = parse_number(&text);
-	ret->patch = 0;
-	if (*text == '.') {
-		text++;
-		ret->patch = parse_number(&text);
-	}
-	ret->experiments = mark ? mark + strlen("X:") : "";
+	memcpy(name, *list, length);
+	name[length] = '\0';
+	*list += length + ((*list)[length] == ',');
 	return true;
 }
 
-static size_t experiment_length(const char *list)
+/* Whether a version has all experiments that the other has. */
+static bool has_all(const char *version, const char *other)
 {
-	return strcspn(list, ", ");
-}
+	const char *list = go_version_experiments(other);
+	char name[EXPERIMENT_SIZE];
 
-static const char *next_experiment(const char *list)
-{
-	list += experiment_length(list);
-	return *list == ',' ? list + 1 : "";
-}
-
-static bool has_experiment(const char *list, const char *name, size_t length)
-{
-	for (; *list; list = next_experiment(list))
-		if (experiment_length(list) == length && !strncmp(list, name, length))
-			return true;
-	return false;
-}
-
-static bool has_all(const char *list, const char *wanted)
-{
-	for (; *wanted; wanted = next_experiment(wanted))
-		if (!has_experiment(list, wanted, experiment_length(wanted)))
+	while (next_experiment(&list, name))
+		if (!go_version_has_experiment(version, name))
 			return false;
 	return true;
 }
 
-static unsigned experiment_count(const char *list)
+static unsigned experiment_count(const char *version)
 {
+	const char *list = go_version_experiments(version);
+	char name[EXPERIMENT_SIZE];
 	unsigned count = 0;
 
-	for (; *list; list = next_experiment(list))
+	while (next_experiment(&list, name))
 		count++;
 	return count;
 }
@@ -102,55 +65,48 @@ static unsigned distance(unsigned a, unsigned b)
  * Whether a is nearer to wanted than b: by version first, then by experiments that they share. In
  * the middle between two versions the newer is nearer.
  */
-static bool is_nearer(const struct version *wanted, const struct version *a,
-		      const struct version *b)
+static bool is_nearer(const char *wanted, const char *a, const char *b)
 {
-	unsigned minor_a = distance(wanted->minor, a->minor);
-	unsigned minor_b = distance(wanted->minor, b->minor);
-	unsigned count_a = experiment_count(a->experiments);
-	unsigned count_b = experiment_count(b->experiments);
+	unsigned minor_a = go_version_minor(a), minor_b = go_version_minor(b);
+	unsigned far_a = distance(go_version_minor(wanted), minor_a);
+	unsigned far_b = distance(go_version_minor(wanted), minor_b);
+	unsigned count_a = experiment_count(a), count_b = experiment_count(b);
 
-	if (minor_a != minor_b)
-		return minor_a < minor_b;
+	if (far_a != far_b)
+		return far_a < far_b;
 	if (count_a != count_b)
 		return count_a > count_b;
-	if (a->minor != b->minor)
-		return a->minor > b->minor;
-	return distance(wanted->patch, a->patch) < distance(wanted->patch, b->patch);
+	if (minor_a != minor_b)
+		return minor_a > minor_b;
+	return distance(go_version_patch(wanted), go_version_patch(a)) <
+	       distance(go_version_patch(wanted), go_version_patch(b));
 }
 
-static bool is_same(const struct version *a, const struct version *b)
+static bool is_same(const char *a, const char *b)
 {
-	return a->minor == b->minor && a->patch == b->patch &&
-	       has_all(a->experiments, b->experiments) && has_all(b->experiments, a->experiments);
+	return go_version_minor(a) == go_version_minor(b) &&
+	       go_version_patch(a) == go_version_patch(b) && has_all(a, b) && has_all(b, a);
 }
 
-enum layout_match layout_table_find(const char *arch, const char *text,
+enum layout_match layout_table_find(const char *arch, const char *version,
 				    const struct layout_table_entry **ret)
 {
 	size_t count;
 	const struct layout_table_entry *entries = layout_table_entries(arch, &count);
 	const struct layout_table_entry *found = NULL;
-	struct version wanted, nearest = { 0 };
 
-	if (!parse_version(text, &wanted))
+	if (!go_version_minor(version))
 		return LAYOUT_MATCH_NONE;
 	for (size_t i = 0; i < count; i++) {
-		struct version version;
-
 		/* An entry with an experiment that the program lacks is another runtime. */
-		if (!parse_version(entries[i].version, &version) ||
-		    !has_all(wanted.experiments, version.experiments))
-			continue;
-		if (!found || is_nearer(&wanted, &version, &nearest)) {
+		if (has_all(version, entries[i].version) &&
+		    (!found || is_nearer(version, entries[i].version, found->version)))
 			found = &entries[i];
-			nearest = version;
-		}
 	}
 	if (!found)
 		return LAYOUT_MATCH_NONE;
 	*ret = found;
-	return is_same(&wanted, &nearest) ? LAYOUT_MATCH_EXACT : LAYOUT_MATCH_NEAREST;
+	return is_same(version, found->version) ? LAYOUT_MATCH_EXACT : LAYOUT_MATCH_NEAREST;
 }
 
 const struct layout_table_entry *layout_table_entries(const char *arch, size_t *ret_count)
