@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
@@ -21,12 +22,24 @@ enum {
 static const uint64_t stop_timeout_ns = 10000000, late_timeout_ns = 100000000,
 		      rounds_timeout_ns = 1000000000;
 
+/* Whether every thread of the process has ended; in the midst of an exec one still lives. */
+static bool has_ended(pid_t pid)
+{
+	int pidfd scoped(closep) = -1;
+	struct error *err = process_open_pidfd(pid, &pidfd);
+	struct pollfd event = { .fd = pidfd, .events = POLLIN };
+	bool ended = err ? error_code(err) == ERROR_GONE : poll(&event, 1, 0) > 0;
+
+	error_free(err);
+	return ended;
+}
+
 /* Whether the target has ended, and with it all that could be collected. */
 static bool is_gone(const struct process *process)
 {
 	uint64_t ticks = 0;
 	struct error *err = process_start_ticks(process->procfs, process->pid, &ticks);
-	bool gone = err || ticks != process->start_ticks;
+	bool gone = err || ticks != process->start_ticks || has_ended(process->pid);
 
 	error_free(err);
 	return gone;
@@ -141,12 +154,15 @@ static bool is_final(enum error_code code)
 	return code == ERROR_NOMEM || code == ERROR_SYSTEM || code == ERROR_PROCESS_CHANGED;
 }
 
-/* Tries one thread after the other. NULL too if there is no live one: the target is gone. */
+/*
+ * Tries one thread after the other. That none is alive may be for a moment only: while the program
+ * is run again, its threads have ended and the last of them is about to take the leader's place.
+ */
 static struct error *try_threads(struct injector *injector, const pid_t *tids, size_t count,
 				 unsigned round, pid_t namespace_child, uint64_t *pause_us)
 {
 	const struct process *process = injector_process(injector);
-	struct error *last = NULL;
+	struct error *last = error_new(ERROR_BUSY, "no thread is alive just now");
 
 	while (count--) {
 		struct task_status status;
@@ -209,6 +225,9 @@ struct error *collect_child(struct injector *injector, pid_t namespace_child,
 		release_late(injector_late_threads(injector));
 	}
 	await_late(injector_late_threads(injector));
+	/* threads have ended, but the process goes on: it is to be tried again */
+	if (err && error_code(err) == ERROR_GONE && !is_gone(process))
+		err = error_recode(err, ERROR_BUSY);
 	*ret_pause_us = pause_us;
 	return err ? error_context(err, "collecting the snapshot") : NULL;
 }

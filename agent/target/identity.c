@@ -88,18 +88,27 @@ struct error *process_entry(int auxv_fd, uint64_t *ret)
 	return error_new(ERROR_GONE, "the process has no auxiliary vector any more");
 }
 
+static int open_through(const struct process *process, pid_t tid, const char *name, int flags,
+			char path[PATH_MAX])
+{
+	snprintf(path, PATH_MAX, "%s/%d/task/%d/%s", process->procfs->proc, process->pid, tid,
+		 name);
+	return open(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+}
+
+/*
+ * A thread other than the leader is chosen where that has ended. If it runs the program again it
+ * takes the leader's place and number.
+ */
 struct error *process_open(const struct process *process, const char *name, int flags, int *ret_fd)
 {
 	char path[PATH_MAX];
-	int fd, errnum;
+	int fd = open_through(process, process->tid, name, flags, path);
 
-	snprintf(path, sizeof(path), "%s/%d/task/%d/%s", process->procfs->proc, process->pid,
-		 process->tid, name);
-	fd = open(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0) {
-		errnum = errno == ENOENT ? ESRCH : errno;
-		return error_system(errnum, "%s", path);
-	}
+	if (fd < 0 && (errno == ENOENT || errno == ESRCH) && process->tid != process->pid)
+		fd = open_through(process, process->pid, name, flags, path);
+	if (fd < 0)
+		return error_system(errno == ENOENT ? ESRCH : errno, "%s", path);
 	*ret_fd = fd;
 	return NULL;
 }
