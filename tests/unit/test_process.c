@@ -1,5 +1,6 @@
 #include "tests/support/assertions.h"
 
+#include <fcntl.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
@@ -193,6 +194,26 @@ static void a_dead_leader_is_looked_past(void **state)
 	assert_true(process->zombie_leader);
 	assert_int_equal(process->tid, 813);
 	assert_int_equal(process->state, 'R');
+	process_free(process);
+}
+
+/* As exec does: the thread that runs the program again is the leader from then on. */
+static void a_thread_that_takes_the_leaders_place_is_found_there(void **state)
+{
+	struct process *process;
+	int fd = -1;
+
+	(void)state;
+	write_task(812, 'Z', status_text);
+	write_task(813, 'R', status_text);
+	process = read_process();
+	assert_int_equal(process->tid, 813);
+	tree_write(&tree, "proc/812/task/812/auxv", "leader");
+	tree_remove(&tree, "proc/812/task/813/status");
+	assert_success(process_open(process, "auxv", O_RDONLY, &fd));
+	close(fd);
+	tree_remove(&tree, "proc/812/task/812/auxv");
+	assert_error(process_open(process, "auxv", O_RDONLY, &fd), ERROR_GONE);
 	process_free(process);
 }
 
@@ -461,6 +482,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_it_uses_and_may_use_is_read_again, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_dead_leader_is_looked_past, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+		    a_thread_that_takes_the_leaders_place_is_found_there, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_zombie_is_no_process, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(shadow_stacks_and_kernel_threads_are_seen, set_up,
 						tear_down),
