@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/target/procfs.h"
@@ -12,6 +13,7 @@ enum {
 	TEXT_LIMIT = 64 << 20, /* vm.max_map_count can be raised, and names are up to 4 KiB */
 	ITEMS_LIMIT = 1 << 20,
 	READ_SIZE = 64 << 10,
+	READ_ATTEMPTS = 10,
 };
 
 static const char deleted_mark[] = " (deleted)";
@@ -206,7 +208,7 @@ static struct error *read_text(int fd, struct bytes *bytes)
 	}
 }
 
-struct error *maps_read(int fd, struct maps **ret)
+static struct error *read_once(int fd, struct maps **ret)
 {
 	struct bytes bytes;
 	struct error *err;
@@ -222,6 +224,23 @@ struct error *maps_read(int fd, struct maps **ret)
 		return error_context(err, "maps");
 	}
 	return from_text((char *)bytes.data, bytes.size - 1, ret);
+}
+
+/*
+ * The kernel gives some pages of lines at a time, and goes on from the last address. A mapping of a
+ * running process that has grown towards lower addresses meanwhile comes twice.
+ */
+struct error *maps_read(int fd, struct maps **ret)
+{
+	const struct timespec rest = { .tv_nsec = 1000000 };
+	struct error *err = read_once(fd, ret);
+
+	for (unsigned i = 1; err && error_code(err) == ERROR_FORMAT && i < READ_ATTEMPTS; i++) {
+		error_free(err);
+		nanosleep(&rest, NULL);
+		err = read_once(fd, ret);
+	}
+	return err;
 }
 
 void maps_free(struct maps *maps)

@@ -35,7 +35,10 @@ struct maps {
 	char *text; /* what the names point into */
 };
 
-/* Reads a descriptor of /proc/PID/maps from its beginning. ERROR_GONE if it is empty. */
+/*
+ * Reads a descriptor of /proc/PID/maps from its beginning; again, where it changed meanwhile and does
+ * not make sense. ERROR_GONE if it is empty, ERROR_FORMAT if it never makes sense.
+ */
 must_check struct error *maps_read(int fd, struct maps **ret);
 
 /* The same of bytes we hold. ERROR_FORMAT, or ERROR_LIMIT for too many. */

@@ -150,6 +150,19 @@ static void a_process_without_mappings_is_gone(void **state)
 	fclose(empty);
 }
 
+static void lines_that_stay_out_of_order_are_refused(void **state)
+{
+	FILE *file = tmpfile();
+	struct maps *maps = NULL;
+
+	(void)state;
+	fputs("2000-3000 rw-p 00000000 00:00 0 \n1000-4000 rw-p 00000000 00:00 0 \n", file);
+	fflush(file);
+	assert_error(maps_read(fileno(file), &maps), ERROR_FORMAT);
+	assert_null(maps);
+	fclose(file);
+}
+
 static void a_descriptor_is_read_from_its_beginning(void **state)
 {
 	FILE *file = tmpfile();
@@ -168,6 +181,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_column_is_read),
+		cmocka_unit_test(lines_that_stay_out_of_order_are_refused),
 		cmocka_unit_test(kinds_are_told_apart),
 		cmocka_unit_test(addresses_are_found_in_their_mapping_only),
 		cmocka_unit_test(a_name_is_only_bytes),
