@@ -151,15 +151,24 @@ static struct error *read_layout(struct decoder *decoder, struct decoder_target 
 	return read_plugins(decoder, target);
 }
 
-struct error *decoder_target_open(struct decoder *decoder, struct decoder_target *ret)
+/*
+ * What does not fit together may be of two programs: the process runs while it is looked at, and
+ * may have run another one meanwhile, or itself again. Consumes err.
+ */
+static struct error *explain(const struct decoder_target *target, struct error *err)
+{
+	if (!err || error_code(err) == ERROR_NOMEM ||
+	    !process_image_gone(decoder_target_fd(target, TARGET_FILE_MEM)))
+		return err;
+	return error_context(error_recode(err, ERROR_GONE),
+			     "the process ended or ran another program meanwhile");
+}
+
+static struct error *open_opened(struct decoder *decoder, struct decoder_target *ret)
 {
 	int index_fd scoped(closep) = -1;
-	struct error *err;
+	struct error *err = receive_index(decoder, &index_fd);
 
-	*ret = (struct decoder_target){ 0 };
-	err = receive_opened(decoder, ret);
-	if (!err)
-		err = receive_index(decoder, &index_fd);
 	if (!err)
 		err = read_binary(ret);
 	if (!err)
@@ -167,6 +176,15 @@ struct error *decoder_target_open(struct decoder *decoder, struct decoder_target
 	if (!err)
 		err = open_memory(ret);
 	return err ? err : read_layout(decoder, ret, index_fd);
+}
+
+struct error *decoder_target_open(struct decoder *decoder, struct decoder_target *ret)
+{
+	struct error *err;
+
+	*ret = (struct decoder_target){ 0 };
+	err = receive_opened(decoder, ret);
+	return err ? err : explain(ret, open_opened(decoder, ret));
 }
 
 void decoder_target_fini(struct decoder_target *target)
