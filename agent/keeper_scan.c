@@ -535,10 +535,20 @@ static struct error *take_snapshot(struct scan *scan, bool last_attempt, bool *r
 	return err;
 }
 
+/* Is it the process that was meant? One that is ending has lost what tells it from others. */
+static struct error *check_identity(const struct scan *scan)
+{
+	struct error *err = process_check(scan->process);
+
+	if (err && error_code(err) == ERROR_PROCESS_CHANGED && process_image_gone(scan->mem_fd))
+		return error_recode(err, ERROR_GONE);
+	return err;
+}
+
 /* Looks at the stopped target and takes the snapshot, if there is to be one. */
 static struct error *look(struct scan *scan, bool last_attempt, bool *ret_again)
 {
-	struct error *err = process_check(scan->process);
+	struct error *err = check_identity(scan);
 
 	*ret_again = false;
 	if (!err)
