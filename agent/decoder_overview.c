@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "agent/decoder_target.h"
@@ -19,6 +20,22 @@ static struct error *warn(Goheapd__OverviewResult *result, const char *code, con
 	result->warnings[result->n_warnings++] = warning;
 	err = message_string(code, &warning->code);
 	return err ? err : message_text(message, &warning->message);
+}
+
+/* Only a stopped process can be held against all that must agree; here it is said, not verified. */
+static struct error *warn_of_layout(Goheapd__OverviewResult *result,
+				    const struct decoder_layout *source)
+{
+	char message[3 * LAYOUT_VERSION_SIZE];
+
+	if (source->exact)
+		return NULL;
+	snprintf(
+	    message, sizeof(message),
+	    "nothing is known of %s; the layout of %s was used, and only a scan can say whether "
+	    "it fits",
+	    source->layout->version, source->table_version);
+	return warn(result, "layout_nearest", message);
 }
 
 /* What cannot be read of a running process is left out, with a warning. Consumes err. */
@@ -113,6 +130,8 @@ static struct error *fill(struct decoder_target *target, unsigned workers,
 		err = decoder_target_detail(target, &result->detail);
 	for (unsigned i = 0; !err && i < target->source.refusal_count; i++)
 		err = warn(result, "debug_file_refused", target->source.refusals[i]);
+	if (!err)
+		err = warn_of_layout(result, &target->source);
 	if (!err)
 		err = read_gc(target, result);
 	if (!err)

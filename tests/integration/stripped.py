@@ -73,12 +73,12 @@ def renamed(binary, folder, old, new):
     return copy
 
 
-def answer_of(version, old, new, flags=STRIPPED):
+def answer_of(version, old, new, flags=STRIPPED, endpoint="/memusage?max_pause=10"):
     binary = build_fixture("demo", version, flags=flags)
     with tempfile.TemporaryDirectory(prefix="goheapd-renamed-") as folder:
         with Daemon() as daemon, Fixture([renamed(binary, folder, old, new)]) as target, \
                 unharmed(target.pid):
-            return daemon.get(f"/pid/{target.pid}/memusage?max_pause=10")
+            return daemon.get(f"/pid/{target.pid}{endpoint}")
 
 
 def pclntab_address(binary):
@@ -113,6 +113,14 @@ def _():
     check_equal(answer.json()["go_version"], "go1.26.99", "version")
     check("layout_nearest" in codes(answer), f"warnings {codes(answer)}")
     check_equal(answer.json()["scan"]["trust"]["self_check"], "ok", "self-check")
+
+
+@suite.test("an overview, which can verify no layout, says that it is the nearest")
+def _():
+    answer = answer_of("1.26", b"go1.26.11", b"go1.26.99", endpoint="")
+    check_equal(answer.status, 200, answer.text())
+    check("layout_nearest" in [warning["code"] for warning in answer.json()["warnings"]],
+          answer.text())
 
 
 @suite.test("a version that no layout fits is unsupported_runtime, with the reason")
