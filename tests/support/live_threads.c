@@ -195,6 +195,24 @@ static struct error *forget_trap_flag(pid_t tid, const struct stopped_thread *th
 	return NULL;
 }
 
+/*
+ * A step of popf that does not come to its end, since a signal or our interruption is first, leaves
+ * its flag as if the program had set it: the kernel takes such a flag for what popf will bring
+ * (is_setting_trap_flag in arch/x86/kernel/step.c). No Go program has one of its own.
+ */
+static struct error *drop_trap_flag(pid_t tid)
+{
+	const size_t offset = offsetof(struct user, regs.eflags);
+	long flags;
+
+	errno = 0;
+	flags = ptrace(PTRACE_PEEKUSER, tid, offset, 0);
+	if (errno ||
+	    (flags & TRAP_FLAG && ptrace(PTRACE_POKEUSER, tid, offset, flags & ~TRAP_FLAG)))
+		return error_system(errno, "flags of %d", (int)tid);
+	return NULL;
+}
+
 /* Waits a little for the end of a step; false if there is none. */
 static bool wait_for_step(pid_t tid, int *status)
 {
@@ -248,6 +266,7 @@ static struct error *step(pid_t tid, bool *ret_done)
 	int signal = 0;
 
 	do {
+		struct error *err;
 		int status = 0;
 
 		if (ptrace(PTRACE_SINGLESTEP, tid, 0, signal))
@@ -257,6 +276,9 @@ static struct error *step(pid_t tid, bool *ret_done)
 			return interrupt_step(tid, ret_done);
 		if (!WIFSTOPPED(status))
 			return error_new(ERROR_GONE, "thread %d ended", (int)tid);
+		err = drop_trap_flag(tid);
+		if (err)
+			return err;
 		signal = WSTOPSIG(status) == SIGTRAP || status >> 16 ? 0 : WSTOPSIG(status);
 	} while (signal);
 	return NULL;
@@ -269,6 +291,8 @@ struct error *live_threads_step(struct live_threads *threads, uint32_t index, bo
 	long code = ptrace(PTRACE_PEEKTEXT, tid, thread->pc, 0);
 	struct error *err = step(tid, ret);
 
+	if (!err)
+		err = drop_trap_flag(tid);
 	if (!err)
 		err = read_registers(tid, thread);
 	if (!err && (code & 0xff) == PUSHF)
