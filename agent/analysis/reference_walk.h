@@ -1,0 +1,93 @@
+/*
+ * Who keeps what alive, and what it is: a walk over all live objects from the named roots, level by
+ * level, so that each object is met by a shortest chain, in an order that depends on nothing but
+ * the target (same snapshot, same answer). Types come from the roots' variables, from what leads to
+ * an object, and from what the object says itself (its allocation header, an interface's type word,
+ * a closure's code pointer); objects whose type nothing tells are followed last, when no typed
+ * chain can reach further.
+ */
+#ifndef AGENT_ANALYSIS_REFERENCE_WALK_H
+#define AGENT_ANALYSIS_REFERENCE_WALK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/goruntime/go_type.h"
+#include "agent/target/memory.h"
+#include "proto/base/error.h"
+
+struct graph;
+struct layout;
+struct mark;
+struct root_set;
+struct special_table;
+struct variable_table;
+struct reference_walk;
+
+/* All borrowed for the walk's life, but memory and layout for the call. */
+struct reference_input {
+	/* Of the snapshot, or of what was copied of it: objects that hold pointers are read. */
+	struct memory *memory;
+	const struct layout *layout;
+	const struct graph *graph;
+	const struct mark *mark;
+	const struct root_set *roots;
+	const struct special_table *specials;
+	const struct variable_table *variables;
+	struct go_types *types;
+	unsigned thread_count;
+	uint64_t memory_limit; /* bytes; 0: none. ERROR_OUT_OF_MEMORY says what it would need. */
+};
+
+must_check struct error *reference_walk_run(const struct reference_input *input,
+					    struct reference_walk **ret);
+void reference_walk_free(struct reference_walk *walk);
+DEFINE_FREEP(reference_walk, reference_walk_free)
+
+/*
+ * The type of a live object: what it was allocated as if that is known, else what lies at its
+ * start; of an array of unknown length its element (*ret_is_array). TYPE_UNKNOWN: nobody could
+ * tell.
+ */
+type_id reference_walk_type(const struct reference_walk *walk, uint32_t object, bool *ret_is_array);
+
+/* Live objects in the order of the walk, each after what it was met from: 0 to count - 1. */
+uint32_t reference_walk_count(const struct reference_walk *walk);
+uint32_t reference_walk_object(const struct reference_walk *walk, uint32_t place);
+
+enum { REFERENCE_ROOT = UINT32_MAX };
+
+/* How the object at a place was met. */
+struct reference {
+	uint32_t parent;     /* a place, or REFERENCE_ROOT */
+	uint32_t root;       /* of a root: its number in reference_walk_root; else 0 */
+	uint32_t step;       /* of reference_walk_step_frames */
+	uint64_t used_bytes; /* of a string's or slice's block: the part in use; else the object's
+				size */
+};
+
+struct reference reference_walk_at(const struct reference_walk *walk, uint32_t place);
+
+/* The root with this number: its variable, and the goroutine or ROOT_NO_GOROUTINE. */
+struct reference_root {
+	const char *name, *package, *file;
+	uint32_t line;
+	uint32_t goroutine;
+	uint8_t variable_kind;
+};
+
+uint32_t reference_walk_root_count(const struct reference_walk *walk);
+struct reference_root reference_walk_root(const struct reference_walk *walk, uint32_t number);
+
+/* The frames of a step, outermost first ("items. ([]main.Item)", "[3]. (main.Item)"). */
+uint32_t reference_walk_step_frames(const struct reference_walk *walk, uint32_t step,
+				    const char *const **ret);
+
+struct reference_totals {
+	uint64_t typed_objects, typed_bytes;
+	uint64_t objects, bytes; /* equal to what mark says is live */
+};
+
+const struct reference_totals *reference_walk_totals(const struct reference_walk *walk);
+
+#endif

@@ -1,0 +1,100 @@
+/*
+ * What the DWARF of a Go executable says of the program's own types, variables and closures, parsed
+ * once for each binary and kept in a file beside the index of its layout: numbers, offsets and
+ * names in tables that are used where they lie. Addresses are link-time. The bytes may be foreign
+ * or damaged: every number in them is checked when it is used.
+ *
+ * DWARF 4 and 5; cmd/link/internal/ld/dwarf.go and cmd/internal/dwarf/dwarf.go say what Go writes
+ * (DW_AT_go_kind, _key, _elem, _runtime_type, _closure_offset ...).
+ */
+#ifndef AGENT_BINARY_TYPE_INDEX_H
+#define AGENT_BINARY_TYPE_INDEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/target/memory.h"
+#include "proto/base/error.h"
+
+struct bytes;
+struct elf_file;
+struct type_index;
+
+/*
+ * Parses the DWARF of an executable, its own or that of its debug file, compile unit by compile
+ * unit, so that memory is bounded by the result and the largest unit. ERROR_NO_DEBUG_INFO,
+ * ERROR_FORMAT, ERROR_LIMIT beyond out's limit. Appends to out.
+ */
+must_check struct error *type_index_build(const struct elf_file *file, struct bytes *out);
+
+/* ERROR_FORMAT for bytes that are no index. They are borrowed for its life. */
+must_check struct error *type_index_open(const void *bytes, size_t size, struct type_index **ret);
+void type_index_free(struct type_index *index);
+DEFINE_FREEP(type_index, type_index_free)
+
+/* A type by its number; 0 is none. Names lie in the bytes. */
+struct indexed_type {
+	const char *name;
+	uint64_t size, length;
+	taddr descriptor; /* 0: none */
+	uint32_t elem, key;
+	uint32_t first_field, field_count;
+	uint8_t kind; /* of agent/goruntime/go_type.h's numbers; 0: of C, or not known */
+	bool has_methods;
+};
+
+struct indexed_field {
+	const char *name;
+	uint64_t offset;
+	uint32_t type;
+};
+
+uint32_t type_index_type_count(const struct type_index *index); /* highest number + 1 */
+must_check struct error *type_index_type(const struct type_index *index, uint32_t number,
+					 struct indexed_type *ret);
+must_check struct error *type_index_field(const struct type_index *index, uint32_t number,
+					  struct indexed_field *ret);
+/* 0 if there is none. */
+uint32_t type_index_find_name(const struct type_index *index, const char *name);
+uint32_t type_index_find_descriptor(const struct type_index *index, taddr descriptor);
+
+/* Global variables ("main.cache"), by address. */
+struct indexed_global {
+	const char *name;
+	taddr addr;
+	uint32_t type;
+};
+
+uint32_t type_index_global_count(const struct type_index *index);
+must_check struct error *type_index_global(const struct type_index *index, uint32_t i,
+					   struct indexed_global *ret);
+
+/*
+ * Where a variable of a function, or a piece of one, lies while pc is in [start, end): offset is
+ * from the frame's CFA (just above the return address). Registers are not told: what the collector
+ * takes for roots lies in memory.
+ */
+struct indexed_local {
+	const char *name;
+	taddr start, end;
+	int64_t offset;
+	uint64_t size;         /* of the piece */
+	uint64_t piece_offset; /* in the variable */
+	uint32_t type;         /* of the whole variable */
+	bool is_heap_address;  /* "&x": what lies there is the address of x, which escaped */
+};
+
+/* Locals of the function at this entry are [*ret_first, *ret_first + *ret_count). */
+must_check struct error *type_index_locals(const struct type_index *index, taddr entry,
+					   uint32_t *ret_first, uint32_t *ret_count);
+must_check struct error *type_index_local(const struct type_index *index, uint32_t i,
+					  struct indexed_local *ret);
+
+/* What a closure of the function at this entry holds after its code pointer, by offset. */
+must_check struct error *type_index_captures(const struct type_index *index, taddr entry,
+					     uint32_t *ret_first, uint32_t *ret_count);
+must_check struct error *type_index_capture(const struct type_index *index, uint32_t i,
+					    struct indexed_field *ret);
+
+#endif

@@ -1,0 +1,62 @@
+/*
+ * Which variable holds a root: global variables by address, and the variables of every frame of
+ * every goroutine's stack, at the pc where the frame stands. What has no variable of its own (the
+ * compiler's temporaries, nameless data) has a name that says so, so that every root has one.
+ */
+#ifndef AGENT_GORUNTIME_VARIABLE_TABLE_H
+#define AGENT_GORUNTIME_VARIABLE_TABLE_H
+
+#include <stdint.h>
+
+#include "agent/goruntime/go_type.h"
+#include "agent/goruntime/root.h"
+#include "agent/target/memory.h"
+#include "proto/base/error.h"
+
+struct goroutine_table;
+struct module_table;
+struct stack_walker;
+struct type_index;
+struct variable_table;
+
+enum variable_kind {
+	VARIABLE_GLOBAL,
+	VARIABLE_LOCAL,     /* of a function, arguments and results included */
+	VARIABLE_TEMPORARY, /* a word of a frame that no variable names */
+	VARIABLE_NAMELESS,  /* data that no symbol names */
+	VARIABLE_RUNTIME, /* what the runtime keeps: queues, specials, a g's own words, registers */
+};
+
+/* Equal variables (the same local in many frames) have the same name, by address, too. */
+struct variable {
+	/*
+	 * "shop/cart.cache", "shop/cart.(*Cart).Add.item"; "main.main.(temporary)",
+	 * "(nameless data)", "(finalizer queue)" and the like.
+	 */
+	const char *name;
+	const char *package; /* import path; "": the runtime's own doing, or not known */
+	const char *file;    /* of a local's function, or NULL */
+	uint32_t line;
+	uint8_t kind;  /* enum variable_kind */
+	taddr addr;    /* where it begins; 0: in no one place */
+	uint64_t size; /* 0: not known */
+	type_id type;
+};
+
+/*
+ * Walks all stacks once more. Borrows all arguments for the call but types and modules, for its
+ * life. index is NULL without DWARF: globals are then named after the package, as far as the
+ * program's own tables tell, and locals after their function.
+ */
+must_check struct error *
+variable_table_read(struct go_types *types, const struct module_table *modules,
+		    const struct goroutine_table *goroutines, struct stack_walker *walker,
+		    const struct type_index *index, uint64_t bias, struct variable_table **ret);
+void variable_table_free(struct variable_table *table);
+DEFINE_FREEP(variable_table, variable_table_free)
+
+/* The variable that a root of this kind and goroutine at slot is a word of. Any thread may ask. */
+void variable_table_find(const struct variable_table *table, enum root_kind kind,
+			 uint32_t goroutine, taddr slot, struct variable *ret);
+
+#endif
