@@ -6,6 +6,7 @@
 
 #include "agent/binary/build_info.h"
 #include "agent/binary/elf_file.h"
+#include "agent/binary/packer.h"
 #include "agent/goruntime/layout.h"
 #include "agent/goruntime/module.h"
 #include "agent/report/message.h"
@@ -70,6 +71,23 @@ struct error *decoder_build_info(const struct elf_file *file, struct build_info 
 	return NULL;
 }
 
+static struct error *refuse_binary(const struct decoder_target *target)
+{
+	uint32_t pid = target->opened->pid;
+	const char *packer;
+	struct error *err = packer_find(target->file, &packer);
+
+	if (err)
+		return err;
+	if (packer)
+		return error_new(
+		    ERROR_NOT_GO,
+		    "the executable of process %u is packed by %s, so that its file tells "
+		    "nothing of a Go program; run it unpacked (upx -d)",
+		    pid, packer);
+	return error_new(ERROR_NOT_GO, "process %u is no Go program", pid);
+}
+
 static struct error *read_binary(struct decoder_target *target)
 {
 	struct error *err =
@@ -81,7 +99,7 @@ static struct error *read_binary(struct decoder_target *target)
 	if (err)
 		return err;
 	if (!is_go)
-		return error_new(ERROR_NOT_GO, "process %u is no Go program", target->opened->pid);
+		return refuse_binary(target);
 	return target->info ? NULL : build_info_new(&target->info);
 }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Fetches some packaged Go programs that the tests scan, and unpacks them into a cache folder;
 # nothing is installed: Debian's by apt, and esbuild, whose binary tells nothing of its making, by
-# npm where that is there. What is there already is left alone.
+# npm where that is there; and upx, which packs programs. What is there already is left alone.
 set -eu
 
 usage()
@@ -15,6 +15,10 @@ USAGE
 
 packages='prometheus prometheus-node-exporter etcd-server caddy'
 esbuild=@esbuild/linux-x64@0.28.2
+upx_suite=bookworm-backports
+
+# shellcheck source=tools/private_apt.sh
+. "$(dirname "$0")/private_apt.sh"
 
 fail()
 {
@@ -46,6 +50,16 @@ fetch_esbuild()
 	mv "$work/package/bin/esbuild" "$dir/usr/bin/esbuild"
 }
 
+fetch_upx()
+{
+	[ ! -x "$dir/usr/bin/upx-ucl" ] || return 0
+	echo "packaged: upx-ucl"
+	private_apt_init "$work" "$upx_suite"
+	(cd "$work" && private_apt download "upx-ucl/$upx_suite") ||
+		fail "cannot download upx-ucl from $upx_suite"
+	dpkg-deb -x "$work"/upx-ucl_*.deb "$dir"
+}
+
 case ${1:-} in
 -h | --help)
 	usage
@@ -69,4 +83,5 @@ for package in $packages; do
 	fetch_package "$package"
 done
 fetch_esbuild
+fetch_upx
 echo "packaged: all in $dir"

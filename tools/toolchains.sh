@@ -30,22 +30,14 @@ toolchains='
 1.26 trixie-backports
 1.27 trixie-backports
 '
-keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+
+# shellcheck source=tools/private_apt.sh
+. "$(dirname "$0")/private_apt.sh"
 
 fail()
 {
 	echo "toolchains: $*" >&2
 	exit 1
-}
-
-# The URI of the configured mirror that has this machine's Debian release.
-configured_mirror()
-{
-	# shellcheck disable=SC1091 # a file of the machine
-	codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-	# shellcheck disable=SC2016 # $(…) is apt's own syntax here
-	apt-get indextargets --format '$(SITE) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
-		awk -v codename="$codename" '$2 == codename && $3 == "main" { print $1; exit }'
 }
 
 is_unpacked()
@@ -63,15 +55,6 @@ missing_toolchains()
 		esac
 		[ -z "$version" ] || is_unpacked "$version" || echo "$version $suite"
 	done
-}
-
-# apt with lists and caches of its own, so that neither root nor the system's lists are touched.
-private_apt()
-{
-	apt-get -qq \
-		-o Dir::Etc::SourceList="$work/sources.list" -o Dir::Etc::SourceParts=/dev/null \
-		-o Dir::State::Lists="$work/lists" -o Dir::Cache="$work/cache" \
-		-o APT::Sandbox::User= -o Acquire::Languages=none -o Acquire::Retries=3 "$@"
 }
 
 # Moves one unpacked version into place; the GOROOT comes last, since is_unpacked looks at it.
@@ -121,22 +104,15 @@ fi
 if ! command -v apt-get >/dev/null || ! command -v dpkg-deb >/dev/null; then
 	fail "needs apt-get and dpkg-deb; elsewhere put GOROOTs at $dir/usr/lib/go-1.N by hand"
 fi
-[ -e "$keyring" ] || fail "$keyring is missing (Debian: debian-archive-keyring)"
-mirror=${GOHEAPD_MIRROR:-$(configured_mirror)}
-[ -n "$mirror" ] ||
-	fail "apt's source lists name no mirror of this Debian release; set GOHEAPD_MIRROR to one"
 
 # Beside the cache, so that moving into it is a rename.
 work=$(mktemp -d "$dir/.fetch-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
-mkdir -p "$work/lists/partial" "$work/cache/archives/partial"
-echo "$wanted" | while read -r version suite; do
-	echo "deb [signed-by=$keyring] $mirror $suite main"
-done | sort -u >"$work/sources.list"
-
-echo "toolchains: reading package lists of $(cut -d' ' -f4 "$work/sources.list" | paste -sd' ')"
-private_apt update || fail "cannot read the package lists"
+suites=$(echo "$wanted" | cut -d' ' -f2 | sort -u)
+echo "toolchains: reading package lists of $(echo "$suites" | paste -sd' ')"
+# shellcheck disable=SC2086 # names without blanks
+private_apt_init "$work" $suites
 echo "$wanted" | while read -r version suite; do
 	echo "toolchains: go$version from $suite"
 	fetch_version "$version" "$suite"

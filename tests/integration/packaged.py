@@ -6,27 +6,22 @@ import contextlib
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 import urllib.error
 import urllib.request
 
 import harness
-from harness import Daemon
+import packages
+from harness import Daemon, Fixture, build_fixture
 from procfs import eventually, unharmed
-from tap import Skip, Suite, check, check_equal, note
+from tap import Suite, check, check_equal, note
 
 TRIES = 5  # to meet a program just after a collection with little allocated since
 NEAR = 0.01  # live bytes against the program's own figure
 
 suite = Suite()
-
-
-def folder():
-    if os.environ.get("GOHEAPD_PACKAGED"):
-        return pathlib.Path(os.environ["GOHEAPD_PACKAGED"])
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return pathlib.Path(cache) / "goheapd" / "packaged"
 
 
 def get(url):
@@ -43,9 +38,7 @@ def answers(url):
 
 @contextlib.contextmanager
 def running(name, *arguments, ready, work):
-    binary = folder() / "usr" / "bin" / name
-    if not os.access(binary, os.X_OK):
-        raise Skip(f"{name} is not there (tools/packaged.sh)")
+    binary = packages.program(name)
     log = pathlib.Path(work, "log")
     with open(log, "wb") as out:
         process = subprocess.Popen([binary, *arguments], stdin=subprocess.PIPE, stdout=out,
@@ -162,6 +155,28 @@ def _():
     port = harness.free_port()
     check_program("esbuild", f"--serve=127.0.0.1:{port}", "--servedir=.", port=port, ready="/",
                   load=("/",), version="go1.26")
+
+
+def packed(binary, work):
+    """A copy that unpacks itself when it starts."""
+    copy = pathlib.Path(work, "packed")
+    shutil.copy(binary, copy)
+    subprocess.run([packages.program("upx-ucl"), "-q", copy], stdout=subprocess.DEVNULL, check=True)
+    return copy
+
+
+@suite.test("a program packed by upx is not_go, with the reason")
+def _():
+    for version, flags in (("1.19", ()), ("1.27", ("-ldflags=-s -w",))):
+        with tempfile.TemporaryDirectory(prefix="goheapd-packed-") as work:
+            copy = packed(build_fixture("demo", version, flags=flags), work)
+            with Daemon() as daemon, Fixture([copy]) as target, unharmed(target.pid):
+                for path in ("", "/memusage", "/memusage?depth=census", "/goroutines",
+                             "/mappings"):
+                    answer = daemon.get(f"/pid/{target.pid}{path}")
+                    check_equal((answer.status, answer.error_code()), (422, "not_go"),
+                                answer.text())
+                    check("packed by UPX" in answer.json()["error"]["message"], answer.text())
 
 
 suite.run()
