@@ -85,14 +85,16 @@ struct error *answer_overview(struct exchange *exchange)
 
 typedef void scan_renderer(struct text *text, const struct scan_view *view);
 
-/* A scan that carries parts, rendered in the form that was asked for. */
+/* A scan that carries parts and what analysis asks, rendered in the form that was asked for. */
 static struct error *answer_scan(struct exchange *exchange, unsigned parts,
+				 const Goheapd__Analysis *analysis,
 				 scan_renderer *const renderers[FORMAT_END])
 {
 	const struct scan_request request = {
 		.process = exchange->process,
 		.params = &exchange->params,
 		.parts = parts,
+		.analysis = analysis,
 		.caller = exchange->peer.uid,
 		.path = exchange->target,
 	};
@@ -135,7 +137,7 @@ struct error *answer_memusage(struct exchange *exchange)
 	};
 	struct error *err = check_metrics(exchange);
 
-	return err ? err : answer_scan(exchange, SCAN_MEMORY | SCAN_LABELS, renderers);
+	return err ? err : answer_scan(exchange, SCAN_MEMORY | SCAN_LABELS, NULL, renderers);
 }
 
 struct error *answer_goroutines(struct exchange *exchange)
@@ -146,7 +148,7 @@ struct error *answer_goroutines(struct exchange *exchange)
 	};
 	unsigned dead = exchange->params.dead ? SCAN_DEAD_GOROUTINES : 0;
 
-	return answer_scan(exchange, SCAN_GOROUTINES | dead, renderers);
+	return answer_scan(exchange, SCAN_GOROUTINES | dead, NULL, renderers);
 }
 
 struct error *answer_mappings(struct exchange *exchange)
@@ -156,5 +158,5 @@ struct error *answer_mappings(struct exchange *exchange)
 		[FORMAT_TEXT] = render_text_mappings,
 	};
 
-	return answer_scan(exchange, SCAN_MAPPINGS, renderers);
+	return answer_scan(exchange, SCAN_MAPPINGS, NULL, renderers);
 }

@@ -1,5 +1,6 @@
 #include "daemon/params.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,10 @@ enum {
 	TIMEOUT_MAX_SECONDS = 600,
 	MAX_AGE_MAX_SECONDS = 3600,
 	MAX_PAUSE_MAX_SECONDS = 60,
+	DEPTH_MAX = 1024,
+	DEPTH_DEFAULT = 256,
+	SAMPLES_MAX = 1000000,
+	SAMPLES_DEFAULT = 16000, /* Pyroscope's limit */
 };
 
 static struct error *seconds(const char *name, const char *value, uint64_t max_seconds,
@@ -105,6 +110,57 @@ static struct error *set_detail(struct params *params, const char *value)
 	return flag("detail", value, &params->labels.detail);
 }
 
+/* A whole number from least to most. */
+static struct error *whole_number(const char *name, const char *value, uint64_t least,
+				  uint64_t most, uint64_t *ret)
+{
+	uint64_t number;
+
+	if (!quantity_u64(value, &number) || number < least || number > most)
+		return error_new(ERROR_BAD_REQUEST,
+				 "%s=%s: a number from %" PRIu64 " to %" PRIu64 " is wanted", name,
+				 value, least, most);
+	*ret = number;
+	return NULL;
+}
+
+static struct error *set_max_depth(struct params *params, const char *value)
+{
+	uint64_t number = params->max_depth;
+	struct error *err = whole_number("max_depth", value, 1, DEPTH_MAX, &number);
+
+	params->max_depth = (uint32_t)number;
+	return err;
+}
+
+static struct error *set_max_samples(struct params *params, const char *value)
+{
+	uint64_t number = params->max_samples;
+	struct error *err = whole_number("max_samples", value, 1, SAMPLES_MAX, &number);
+
+	params->max_samples = (uint32_t)number;
+	return err;
+}
+
+static struct error *set_min_bytes(struct params *params, const char *value)
+{
+	return whole_number("min_bytes", value, 0, INT64_MAX, &params->min_bytes);
+}
+
+static struct error *set_sample(struct params *params, const char *value)
+{
+	if (strcmp(value, "inuse") != 0 && strcmp(value, "retained") != 0)
+		return error_new(ERROR_BAD_REQUEST, "sample=%s: inuse or retained is wanted",
+				 value);
+	params->retained = value[0] == 'r';
+	return NULL;
+}
+
+static struct error *set_with_labels(struct params *params, const char *value)
+{
+	return flag("labels", value, &params->with_labels);
+}
+
 static struct error *add_label(struct params *params, ProtobufCBinaryData value)
 {
 	return label_query_select(&params->labels, value);
@@ -133,6 +189,11 @@ static const struct rule {
 	{ PARAM_LABEL, "label", NULL, add_label },
 	{ PARAM_BY, "by", NULL, set_by },
 	{ PARAM_DETAIL, "detail", set_detail, NULL },
+	{ PARAM_MAX_DEPTH, "max_depth", set_max_depth, NULL },
+	{ PARAM_MAX_SAMPLES, "max_samples", set_max_samples, NULL },
+	{ PARAM_MIN_BYTES, "min_bytes", set_min_bytes, NULL },
+	{ PARAM_SAMPLE, "sample", set_sample, NULL },
+	{ PARAM_WITH_LABELS, "labels", set_with_labels, NULL },
 };
 enum { RULE_COUNT = sizeof(rules) / sizeof(*rules) };
 
@@ -147,7 +208,7 @@ static const struct rule *rule_find(const char *name, unsigned accepted)
 
 static struct error *unknown_parameter(const char *name, unsigned accepted)
 {
-	char list[128] = "";
+	char list[256] = "";
 
 	for (unsigned i = 0; i < RULE_COUNT; i++) {
 		size_t used = strlen(list);
@@ -167,7 +228,17 @@ void params_init(struct params *params)
 		.max_pause_us = SECOND_US / 4,
 		.mode = GOHEAPD__MODE__MODE_AUTO,
 		.depth = GOHEAPD__DEPTH__DEPTH_FULL,
+		.max_depth = DEPTH_DEFAULT,
+		.max_samples = SAMPLES_DEFAULT,
 	};
+}
+
+struct error *params_check_depth(const struct params *params)
+{
+	if (params->depth == GOHEAPD__DEPTH__DEPTH_FULL)
+		return NULL;
+	return error_new(ERROR_BAD_REQUEST, "depth=census: a census looks at no objects, which "
+					    "this answer is about");
 }
 
 static struct error *rule_apply(const struct rule *rule, struct params *params, const char *value,

@@ -27,10 +27,17 @@ enum {
 	PARAM_LABEL = 1 << 8,
 	PARAM_BY = 1 << 9,
 	PARAM_DETAIL = 1 << 10,
+	PARAM_MAX_DEPTH = 1 << 11,
+	PARAM_MAX_SAMPLES = 1 << 12,
+	PARAM_MIN_BYTES = 1 << 13,
+	PARAM_SAMPLE = 1 << 14,
+	PARAM_WITH_LABELS = 1 << 15, /* labels=1 */
 
 	PARAMS_SCAN = PARAM_FORMAT | PARAM_TIMEOUT | PARAM_START | PARAM_MODE | PARAM_DEPTH |
 		      PARAM_MAX_AGE | PARAM_MAX_PAUSE,
 	PARAMS_LABELS = PARAM_LABEL | PARAM_BY | PARAM_DETAIL,
+	PARAMS_PROFILE = PARAM_MAX_DEPTH | PARAM_MAX_SAMPLES | PARAM_MIN_BYTES | PARAM_SAMPLE |
+			 PARAM_WITH_LABELS | PARAM_BY,
 };
 
 /* Strings and bytes belong to the uri. */
@@ -42,6 +49,9 @@ struct params {
 	Goheapd__Depth depth;
 	bool dead;
 	struct label_query labels;
+	uint32_t max_depth, max_samples; /* of a profile */
+	uint64_t min_bytes;
+	bool retained, with_labels;
 };
 
 /*
@@ -50,6 +60,12 @@ struct params {
  * their own (daemon/label_query.h).
  */
 must_check struct error *params_read(const struct uri *uri, unsigned accepted, struct params *ret);
+
+/*
+ * ERROR_BAD_REQUEST if depth=census was asked for on a path that needs objects, which a census does
+ * not look at.
+ */
+must_check struct error *params_check_depth(const struct params *params);
 
 /* The same values from the command line of goheap. */
 must_check struct error *params_set(struct params *params, const char *name, const char *value);

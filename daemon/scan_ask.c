@@ -61,6 +61,7 @@ struct error *scan_ask(struct agent_client *agent, const struct scan_question *q
 	fill(&scan, question);
 	if (question->labels)
 		fill_labels(&scan, question->labels, pointers);
+	scan.analysis = (Goheapd__Analysis *)(uintptr_t)question->analysis;
 	request.body_case = GOHEAPD__REQUEST__BODY_SCAN;
 	request.scan = &scan;
 	err = agent_client_call(agent, &request, patience, grace_us, &answer, ret_retry_after_ms);

@@ -25,7 +25,8 @@ struct scan_question {
 	Goheapd__Mode mode;
 	Goheapd__Depth depth;
 	unsigned parts;
-	const struct label_query *labels; /* NULL: nothing beyond the part; borrowed */
+	const struct label_query *labels;  /* NULL: nothing beyond the part; borrowed */
+	const Goheapd__Analysis *analysis; /* NULL: nothing; borrowed */
 	uint64_t max_pause_us, timeout_us;
 	uid_t caller;     /* for the audit line, as is path */
 	const char *path; /* borrowed */

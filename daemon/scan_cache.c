@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
+#include "daemon/analysis.h"
 #include "daemon/clock.h"
 #include "daemon/uri.h"
 #include "proto/base/log.h"
@@ -33,7 +34,9 @@ struct flight {
 	struct flight *next;
 	struct scan_cache *cache;
 	struct scan_key key;
-	struct label_query *labels; /* the key's own copy, or NULL */
+	/* the key's own copies, or NULL */
+	struct label_query *labels;
+	Goheapd__Analysis *analysis;
 	uid_t caller;
 	char *path;
 	int cancel; /* eventfd: nobody waits any more */
@@ -173,7 +176,7 @@ static bool same_scan(const struct scan_key *a, const struct scan_key *b)
 {
 	return same_target(a, b) && a->exe_hash == b->exe_hash && a->mode == b->mode &&
 	       a->depth == b->depth && a->parts == b->parts && a->max_pause_us == b->max_pause_us &&
-	       same_labels(a->labels, b->labels);
+	       same_labels(a->labels, b->labels) && analysis_equal(a->analysis, b->analysis);
 }
 
 static struct flight *flight_find(struct scan_cache *cache, const struct scan_key *key)
@@ -191,6 +194,7 @@ static void flight_free(struct flight *flight)
 		close(flight->cancel);
 	free(flight->path);
 	free(flight->labels);
+	analysis_free(flight->analysis);
 	free(flight);
 }
 
@@ -206,6 +210,7 @@ static struct error *flight_scan(struct flight *flight, struct scan **ret,
 		.depth = key->depth,
 		.parts = key->parts,
 		.labels = key->labels,
+		.analysis = key->analysis,
 		.max_pause_us = key->max_pause_us,
 		.timeout_us = SCAN_MAX_US,
 		.caller = flight->caller,
@@ -293,7 +298,10 @@ static struct error *flight_new(struct scan_cache *cache, const struct scan_key 
 	err = uri_without_labels(request->path, &flight->path);
 	if (!err && key->labels)
 		err = label_query_copy(key->labels, &flight->labels, &size);
+	if (!err && key->analysis)
+		err = analysis_copy(key->analysis, &flight->analysis, &size);
 	flight->key.labels = flight->labels;
+	flight->key.analysis = flight->analysis;
 	flight->cancel = eventfd(0, EFD_CLOEXEC);
 	if (!err && flight->cancel < 0)
 		err = error_system(errno, "eventfd");
@@ -467,6 +475,7 @@ struct error *scan_cache_get(struct scan_cache *cache, const struct scan_request
 		.labels = request->parts & SCAN_LABELS && !label_query_is_empty(&params->labels)
 			      ? &params->labels
 			      : NULL,
+		.analysis = request->analysis,
 	};
 	struct error *err = NULL;
 	struct scan *scan = NULL;

@@ -31,6 +31,7 @@ struct scan_request {
 	const Goheapd__Process *process;
 	const struct params *params;
 	unsigned parts;
+	const Goheapd__Analysis *analysis; /* NULL: nothing is asked of objects */
 	uid_t caller;
 	const char *path; /* for the audit line */
 };

@@ -1,25 +1,27 @@
 #include "daemon/scan_store.h"
 
+#include "daemon/analysis.h"
+
 /* What is added for a selection or a grouping takes nothing from the rest. */
 bool scan_labels_answer(const struct label_query *had, const struct label_query *wanted)
 {
 	return !wanted || (had && label_query_equal(had, wanted));
 }
 
-/* Makes the key's labels the scan's own. */
-static struct error *own_labels(struct scan *scan)
+/* Makes the key's labels and analysis the scan's own. */
+static struct error *own_question(struct scan *scan)
 {
-	size_t size;
-	struct error *err;
+	size_t labels_size = 0, analysis_size = 0;
+	struct error *err = NULL;
 
-	if (!scan->key.labels)
-		return NULL;
-	err = label_query_copy(scan->key.labels, &scan->labels, &size);
-	if (err)
-		return err;
+	if (scan->key.labels)
+		err = label_query_copy(scan->key.labels, &scan->labels, &labels_size);
+	if (!err && scan->key.analysis)
+		err = analysis_copy(scan->key.analysis, &scan->analysis, &analysis_size);
 	scan->key.labels = scan->labels;
-	scan->bytes += size;
-	return NULL;
+	scan->key.analysis = scan->analysis;
+	scan->bytes += labels_size + analysis_size;
+	return err;
 }
 
 struct error *scan_new(const struct scan_key *key, uint64_t started_us, Goheapd__Answer *answer,
@@ -39,7 +41,7 @@ struct error *scan_new(const struct scan_key *key, uint64_t started_us, Goheapd_
 		.answer = answer,
 		.bytes = sizeof(*scan) + goheapd__answer__get_packed_size(answer),
 	};
-	err = own_labels(scan);
+	err = own_question(scan);
 	if (!err)
 		err = scan_make_id(scan->id);
 	if (err) {
@@ -62,6 +64,7 @@ void scan_release(struct scan *scan)
 		return;
 	goheapd__answer__free_unpacked(scan->answer, NULL);
 	free(scan->labels);
+	analysis_free(scan->analysis);
 	free(scan);
 }
 
@@ -125,6 +128,7 @@ static bool answers(const struct scan *scan, const struct scan_key *key)
 	       had->exe_hash == key->exe_hash && had->depth == key->depth &&
 	       (had->parts & key->parts) == key->parts &&
 	       scan_labels_answer(had->labels, key->labels) &&
+	       analysis_answers(had->analysis, key->analysis) &&
 	       (key->mode == GOHEAPD__MODE__MODE_AUTO ||
 		key->mode == scan->answer->scan->scan->mode);
 }

@@ -21,15 +21,17 @@ struct scan_key {
 	Goheapd__Depth depth;
 	unsigned parts;
 	uint64_t max_pause_us;
-	const struct label_query *labels; /* NULL: nothing is asked of them beyond the part */
+	const struct label_query *labels;  /* NULL: nothing is asked of them beyond the part */
+	const Goheapd__Analysis *analysis; /* NULL: nothing is asked of objects */
 };
 
 struct scan {
 	atomic_uint references;
 	char id[SCAN_ID_SIZE];
 	struct scan_key key;        /* as it was asked for */
-	struct label_query *labels; /* the key's own copy, or NULL */
-	uint64_t started_us;        /* as clock_now_us counts */
+	struct label_query *labels; /* the key's own copies, or NULL */
+	Goheapd__Analysis *analysis;
+	uint64_t started_us; /* as clock_now_us counts */
 	Goheapd__Answer *answer;
 	size_t bytes;
 	struct scan *next; /* the store's, newest first */

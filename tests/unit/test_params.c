@@ -29,6 +29,10 @@ static void without_parameters_there_are_defaults(void **state)
 	assert_int_equal(params.depth, GOHEAPD__DEPTH__DEPTH_FULL);
 	assert_false(params.dead);
 	assert_true(label_query_is_empty(&params.labels));
+	assert_int_equal(params.max_depth, 256);
+	assert_int_equal(params.max_samples, 16000);
+	assert_int_equal(params.min_bytes, 0);
+	assert_false(params.retained || params.with_labels);
 	assert_null(params.start);
 	assert_null(params.format);
 }
@@ -90,6 +94,59 @@ static void wrong_labels_have_errors_of_their_own(void **state)
 	for (int i = 0; i < 65; i++)
 		snprintf(many + strlen(many), sizeof(many) - strlen(many), "label=a=%d&", i);
 	assert_error(read_target(many, PARAMS_LABELS, &params), ERROR_TOO_MANY_LABELS);
+}
+
+static void what_a_profile_takes_is_read_and_bounded(void **state)
+{
+	static const char *const bad[] = {
+		"max_depth=0",
+		"max_depth=1025",
+		"max_depth=",
+		"max_depth=-1",
+		"max_samples=0",
+		"max_samples=x",
+		"max_samples=1000001",
+		"min_bytes=-1",
+		"min_bytes=1KiB",
+		"sample=all",
+		"sample=",
+		"labels=2",
+		"by=@x",
+		"min_bytes=9223372036854775808",
+	};
+	struct params params;
+
+	(void)state;
+	assert_success(read_target("/x/max_depth=1024?max_samples=1&min_bytes=4096&"
+				   "sample=retained&labels=1&by=@module",
+				   PARAMS_PROFILE, &params));
+	assert_int_equal(params.max_depth, 1024);
+	assert_int_equal(params.max_samples, 1);
+	assert_int_equal(params.min_bytes, 4096);
+	assert_true(params.retained && params.with_labels && params.labels.has_by);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		char target[128], name[32];
+		struct error *err;
+
+		snprintf(target, sizeof(target), "/x?%s", bad[i]);
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(bad[i], "="), bad[i]);
+		err = read_target(target, PARAMS_PROFILE, &params);
+		assert_non_null(err);
+		assert_int_equal(error_code(err), ERROR_BAD_REQUEST);
+		assert_memory_equal(error_message(err), name, strlen(name));
+		error_free(err);
+	}
+}
+
+static void a_census_has_no_objects(void **state)
+{
+	struct params params;
+
+	(void)state;
+	params_init(&params);
+	assert_success(params_check_depth(&params));
+	params.depth = GOHEAPD__DEPTH__DEPTH_CENSUS;
+	assert_error(params_check_depth(&params), ERROR_BAD_REQUEST);
 }
 
 static void unknown_parameters_are_named(void **state)
@@ -192,6 +249,8 @@ int main(void)
 		cmocka_unit_test(every_parameter_is_read),
 		cmocka_unit_test(labels_are_read_from_query_and_path),
 		cmocka_unit_test(wrong_labels_have_errors_of_their_own),
+		cmocka_unit_test(what_a_profile_takes_is_read_and_bounded),
+		cmocka_unit_test(a_census_has_no_objects),
 		cmocka_unit_test(unknown_parameters_are_named),
 		cmocka_unit_test(what_a_path_does_not_take_is_unknown_to_it),
 		cmocka_unit_test(values_out_of_range_are_refused),

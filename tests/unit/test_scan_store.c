@@ -138,6 +138,39 @@ static void what_was_asked_of_labels_must_do(void **state)
 	scan_store_fini(&store);
 }
 
+/* What was made for one question about objects answers that, and what asks for less. */
+static void what_was_asked_of_objects_must_do(void **state)
+{
+	Goheapd__ProfileQuery profile = GOHEAPD__PROFILE_QUERY__INIT, deeper;
+	Goheapd__HistogramQuery histogram = GOHEAPD__HISTOGRAM_QUERY__INIT;
+	Goheapd__Analysis both = GOHEAPD__ANALYSIS__INIT, one = GOHEAPD__ANALYSIS__INIT;
+	struct scan_key analysed = asked, other = asked;
+	struct scan_store store;
+
+	(void)state;
+	profile.max_depth = 5;
+	both.profile = &profile;
+	both.histogram = &histogram;
+	one.profile = &profile;
+	analysed.analysis = &both;
+	other.analysis = &one;
+	scan_store_init(&store, 1 << 20, 100 * SECOND);
+	add(&store, &analysed, GOHEAPD__MODE__MODE_FORK, SECOND);
+	assert_true(finds(&store, &analysed, SECOND, SECOND));
+	assert_true(finds(&store, &asked, SECOND, SECOND));
+	assert_true(finds(&store, &other, SECOND, SECOND));
+	deeper = profile;
+	deeper.max_depth++;
+	one.profile = &deeper;
+	assert_false(finds(&store, &other, SECOND, SECOND));
+	profile.max_depth++; /* the store has its own copy */
+	assert_false(finds(&store, &analysed, SECOND, SECOND));
+	scan_store_fini(&store);
+	add(&store, &asked, GOHEAPD__MODE__MODE_FORK, SECOND);
+	assert_false(finds(&store, &other, SECOND, SECOND));
+	scan_store_fini(&store);
+}
+
 static void the_newest_answers(void **state)
 {
 	struct scan_store store;
@@ -218,6 +251,7 @@ int main(void)
 		cmocka_unit_test(another_process_or_program_is_not_answered_for),
 		cmocka_unit_test(mode_depth_and_parts_must_do),
 		cmocka_unit_test(what_was_asked_of_labels_must_do),
+		cmocka_unit_test(what_was_asked_of_objects_must_do),
 		cmocka_unit_test(the_newest_answers),
 		cmocka_unit_test(the_oldest_goes_when_there_is_no_room),
 		cmocka_unit_test(what_nobody_may_ask_for_any_more_goes),
