@@ -171,7 +171,61 @@ static struct error *set_by(struct params *params, ProtobufCBinaryData value)
 	return label_query_group(&params->labels, value);
 }
 
-/* What stems from a target, labels, may hold any byte; everything else is text. */
+static struct error *set_type(struct params *params, ProtobufCBinaryData value)
+{
+	if (!value.len)
+		return error_new(ERROR_BAD_REQUEST, "type=: the name of a type is wanted");
+	params->has_type = true;
+	params->type = value;
+	return NULL;
+}
+
+static struct error *set_limit(struct params *params, const char *value)
+{
+	uint64_t limit;
+	struct error *err = whole_number("limit", value, 1, PARAMS_LIMIT_MAX, &limit);
+
+	if (!err)
+		params->limit = (uint32_t)limit;
+	return err;
+}
+
+static struct error *set_cursor(struct params *params, const char *value)
+{
+	params->cursor = value; /* what it says is for page_cursor.h to read */
+	return NULL;
+}
+
+static struct error *set_top(struct params *params, const char *value)
+{
+	return whole_number("top", value, 1, INT64_MAX, &params->top);
+}
+
+static struct error *set_retained(struct params *params, const char *value)
+{
+	return flag("retained", value, &params->retained);
+}
+
+static struct error *set_garbage(struct params *params, const char *value)
+{
+	return flag("garbage", value, &params->garbage);
+}
+
+static struct error *set_contents(struct params *params, const char *value)
+{
+	return flag("contents", value, &params->contents);
+}
+
+static struct error *set_object(struct params *params, const char *value)
+{
+	if (!quantity_address(value, &params->object))
+		return error_new(ERROR_BAD_REQUEST,
+				 "object=%s: an address is wanted, such as 0xc000123000", value);
+	params->has_object = true;
+	return NULL;
+}
+
+/* What stems from a target, labels and types, may hold any byte; everything else is text. */
 static const struct rule {
 	unsigned bit;
 	const char *name;
@@ -194,6 +248,14 @@ static const struct rule {
 	{ PARAM_MIN_BYTES, "min_bytes", set_min_bytes, NULL },
 	{ PARAM_SAMPLE, "sample", set_sample, NULL },
 	{ PARAM_WITH_LABELS, "labels", set_with_labels, NULL },
+	{ PARAM_TYPE, "type", NULL, set_type },
+	{ PARAM_LIMIT, "limit", set_limit, NULL },
+	{ PARAM_CURSOR, "cursor", set_cursor, NULL },
+	{ PARAM_TOP, "top", set_top, NULL },
+	{ PARAM_RETAINED, "retained", set_retained, NULL },
+	{ PARAM_GARBAGE, "garbage", set_garbage, NULL },
+	{ PARAM_CONTENTS, "contents", set_contents, NULL },
+	{ PARAM_OBJECT, "object", set_object, NULL },
 };
 enum { RULE_COUNT = sizeof(rules) / sizeof(*rules) };
 
@@ -230,6 +292,7 @@ void params_init(struct params *params)
 		.depth = GOHEAPD__DEPTH__DEPTH_FULL,
 		.max_depth = DEPTH_DEFAULT,
 		.max_samples = SAMPLES_DEFAULT,
+		.limit = PARAMS_LIMIT_DEFAULT,
 	};
 }
 

@@ -32,6 +32,14 @@ enum {
 	PARAM_MIN_BYTES = 1 << 13,
 	PARAM_SAMPLE = 1 << 14,
 	PARAM_WITH_LABELS = 1 << 15, /* labels=1 */
+	PARAM_TYPE = 1 << 16,
+	PARAM_LIMIT = 1 << 17,
+	PARAM_CURSOR = 1 << 18,
+	PARAM_TOP = 1 << 19,
+	PARAM_RETAINED = 1 << 20,
+	PARAM_GARBAGE = 1 << 21,
+	PARAM_CONTENTS = 1 << 22,
+	PARAM_OBJECT = 1 << 23,
 
 	PARAMS_SCAN = PARAM_FORMAT | PARAM_TIMEOUT | PARAM_START | PARAM_MODE | PARAM_DEPTH |
 		      PARAM_MAX_AGE | PARAM_MAX_PAUSE,
@@ -39,6 +47,9 @@ enum {
 	PARAMS_PROFILE = PARAM_MAX_DEPTH | PARAM_MAX_SAMPLES | PARAM_MIN_BYTES | PARAM_SAMPLE |
 			 PARAM_WITH_LABELS | PARAM_BY,
 };
+
+/* Rows of a page, unless limit= says so. */
+enum { PARAMS_LIMIT_DEFAULT = 100, PARAMS_LIMIT_MAX = 10000 };
 
 /* Strings and bytes belong to the uri. */
 struct params {
@@ -52,6 +63,15 @@ struct params {
 	uint32_t max_depth, max_samples; /* of a profile */
 	uint64_t min_bytes;
 	bool retained, with_labels;
+	/* Of objects. */
+	bool has_type;
+	ProtobufCBinaryData type; /* its name exactly */
+	uint32_t limit;           /* rows of a page */
+	const char *cursor;       /* NULL: the first page */
+	uint64_t top;             /* rows of a histogram; 0: all */
+	bool garbage, contents;
+	bool has_object;
+	uint64_t object; /* an address in it */
 };
 
 /*

@@ -1,5 +1,9 @@
 #include "daemon/quantity.h"
 
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
 #include "proto/base/checked.h"
 
 /* Reads digits from *pos and steps over them; false if there are none or too many. */
@@ -43,5 +47,24 @@ bool quantity_seconds(const char *text, uint64_t *ret_us)
 	if (*text || !checked_mul(whole, 1000000, &us) || !checked_add(us, decimals, &us))
 		return false;
 	*ret_us = us;
+	return true;
+}
+
+bool quantity_address(const char *text, uint64_t *ret)
+{
+	static const char digits[] = "0123456789abcdef";
+	uint64_t value = 0;
+	const char *pos = text + 2;
+
+	if (strncasecmp(text, "0x", 2) != 0 || !*pos || strlen(pos) > 16)
+		return false;
+	for (; *pos; pos++) {
+		const char *digit = strchr(digits, tolower((unsigned char)*pos));
+
+		if (!digit)
+			return false;
+		value = value << 4 | (uint64_t)(digit - digits);
+	}
+	*ret = value;
 	return true;
 }

@@ -28,6 +28,7 @@ enum error_code {
 	ERROR_BAD_REQUEST,
 	ERROR_FORBIDDEN, /* the caller may not ask this */
 	ERROR_NO_PROCESS,
+	ERROR_NOT_FOUND, /* of a process that is there: no such object, no such scan */
 	ERROR_AMBIGUOUS,
 	ERROR_ALREADY_TRACED,
 	ERROR_PROCESS_CHANGED, /* not the process that was meant */

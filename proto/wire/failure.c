@@ -58,6 +58,7 @@ static const struct {
 							     ERROR_EMPTY_LABEL_KEY, 400 },
 	[GOHEAPD__FAILURE_CODE__FAILURE_LABEL_TOO_LONG] = { "label_too_long", ERROR_LABEL_TOO_LONG,
 							    400 },
+	[GOHEAPD__FAILURE_CODE__FAILURE_NOT_FOUND] = { "not_found", ERROR_NOT_FOUND, 404 },
 };
 
 Goheapd__FailureCode failure_of_error(enum error_code code)

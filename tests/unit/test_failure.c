@@ -38,6 +38,7 @@ static const struct {
 	ROW(TOO_MANY_LABELS, "too_many_labels", 400),
 	ROW(EMPTY_LABEL_KEY, "empty_label_key", 400),
 	ROW(LABEL_TOO_LONG, "label_too_long", 400),
+	ROW(NOT_FOUND, "not_found", 404),
 };
 
 static void every_failure_has_its_name_and_status(void **state)

@@ -138,6 +138,46 @@ static void what_a_profile_takes_is_read_and_bounded(void **state)
 	}
 }
 
+static void what_is_asked_of_objects_is_read_and_bounded(void **state)
+{
+	static const char *const wrong[] = {
+		"/x?limit=0",      "/x?limit=10001", "/x?top=0",
+		"/x?top=many",     "/x?retained=2",  "/x?garbage=yes",
+		"/x?contents=x",   "/x?object=12",   "/x?object=0x",
+		"/x?object=0xg",   "/x?type=",       "/x?object=0x1000000000000000f",
+		"/x?min_bytes=-1",
+	};
+	enum {
+		ALL = PARAM_TYPE | PARAM_MIN_BYTES | PARAM_LIMIT | PARAM_CURSOR | PARAM_TOP |
+		      PARAM_RETAINED | PARAM_GARBAGE | PARAM_CONTENTS | PARAM_OBJECT
+	};
+	struct params params;
+	struct uri uri;
+
+	(void)state;
+	assert_success(read_target("/x", ALL, &params));
+	assert_int_equal(params.limit, PARAMS_LIMIT_DEFAULT);
+	assert_false(params.has_type || params.has_object || params.garbage || params.contents);
+	assert_null(params.cursor);
+	assert_int_equal(params.top, 0);
+	assert_success(uri_parse("/x?type=main.%E4&min_bytes=4096&limit=10000&cursor=a.1&top=20&"
+				 "retained=1&garbage=1&contents=1&object=0xC000123abc",
+				 &uri));
+	assert_success(params_read(&uri, ALL, &params));
+	assert_true(params.has_type);
+	assert_int_equal(params.type.len, 6);
+	assert_memory_equal(params.type.data, "main.\xe4", 6);
+	assert_int_equal(params.min_bytes, 4096);
+	assert_int_equal(params.limit, 10000);
+	assert_string_equal(params.cursor, "a.1");
+	assert_int_equal(params.top, 20);
+	assert_true(params.retained && params.garbage && params.contents && params.has_object);
+	assert_true(params.object == 0xc000123abc);
+	uri_fini(&uri);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		assert_error(read_target(wrong[i], ALL, &params), ERROR_BAD_REQUEST);
+}
+
 static void a_census_has_no_objects(void **state)
 {
 	struct params params;
@@ -250,6 +290,7 @@ int main(void)
 		cmocka_unit_test(labels_are_read_from_query_and_path),
 		cmocka_unit_test(wrong_labels_have_errors_of_their_own),
 		cmocka_unit_test(what_a_profile_takes_is_read_and_bounded),
+		cmocka_unit_test(what_is_asked_of_objects_is_read_and_bounded),
 		cmocka_unit_test(a_census_has_no_objects),
 		cmocka_unit_test(unknown_parameters_are_named),
 		cmocka_unit_test(what_a_path_does_not_take_is_unknown_to_it),

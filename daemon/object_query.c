@@ -1,0 +1,47 @@
+#include "daemon/object_query.h"
+
+#include "daemon/params.h"
+
+void object_query_histogram(struct object_query *query, const struct params *params)
+{
+	goheapd__analysis__init(&query->analysis);
+	goheapd__histogram_query__init(&query->histogram);
+	query->histogram.has_retained = query->histogram.has_garbage = true;
+	query->histogram.retained = params->retained;
+	query->histogram.garbage = params->garbage;
+	query->analysis.histogram = &query->histogram;
+}
+
+void object_query_objects(struct object_query *query, const struct params *params)
+{
+	goheapd__analysis__init(&query->analysis);
+	goheapd__objects_query__init(&query->objects);
+	query->objects.has_type = params->has_type;
+	query->objects.type = params->type;
+	query->objects.has_min_bytes = params->min_bytes > 0;
+	query->objects.min_bytes = params->min_bytes;
+	query->objects.limit = params->limit;
+	query->objects.has_retained = true;
+	query->objects.retained = params->retained;
+	query->analysis.objects = &query->objects;
+}
+
+void object_query_object(struct object_query *query, const struct params *params)
+{
+	goheapd__analysis__init(&query->analysis);
+	goheapd__object_query__init(&query->object);
+	query->object.address = params->object;
+	query->object.has_contents = true;
+	query->object.contents = params->contents;
+	query->analysis.object = &query->object;
+}
+
+void object_query_dominators(struct object_query *query, const struct params *params)
+{
+	goheapd__analysis__init(&query->analysis);
+	goheapd__dominators_query__init(&query->dominators);
+	query->dominators.has_object = params->has_object;
+	query->dominators.object = params->object;
+	query->dominators.limit = params->limit;
+	query->analysis.dominators = &query->dominators;
+}

@@ -1,0 +1,28 @@
+/*
+ * Questions about objects (histogram, objects, object, dominators) as the agent's Analysis, made of
+ * a request's parameters.
+ */
+#ifndef DAEMON_OBJECT_QUERY_H
+#define DAEMON_OBJECT_QUERY_H
+
+#include "proto/goheapd.pb-c.h"
+
+struct params;
+
+/* The message together with the part that it points to; bytes are the parameters'. */
+struct object_query {
+	Goheapd__Analysis analysis;
+	union {
+		Goheapd__HistogramQuery histogram;
+		Goheapd__ObjectsQuery objects;
+		Goheapd__ObjectQuery object;
+		Goheapd__DominatorsQuery dominators;
+	};
+};
+
+typedef void object_query_maker(struct object_query *query, const struct params *params);
+
+object_query_maker object_query_histogram, object_query_objects, object_query_object,
+    object_query_dominators;
+
+#endif
