@@ -125,7 +125,7 @@ class PluginHost(Program):
     """With plugins, which lie beside it as NAME.so and which it opens when it starts."""
 
     tags = ("plugins",)
-    companions = ("plugin_globals", "plugin_stacks")
+    companions = ("plugin_globals", "plugin_references", "plugin_stacks")
 
     def make(self, sources, fixture, version, flags, environment, output):
         for name in self.companions:
