@@ -1,0 +1,50 @@
+/*
+ * What analysis has found of a decoded process, for the rooms that report on objects. All of it is
+ * borrowed; it outlives the memory of the process when a scan is kept.
+ */
+#ifndef AGENT_REPORT_ANALYSED_H
+#define AGENT_REPORT_ANALYSED_H
+
+#include <stdint.h>
+
+struct dominators;
+struct go_types;
+struct graph;
+struct layout;
+struct mark;
+struct memory;
+struct reference_walk;
+struct root_set;
+struct special_table;
+struct variable_table;
+
+/* What roots are put together to, of which a dominator tree says what each retains. */
+struct root_group {
+	const char *name;      /* of a variable, or of what is no variable ("(finalizers)") */
+	uint8_t variable_kind; /* enum variable_kind */
+	uint32_t goroutine;    /* or ROOT_NO_GOROUTINE */
+};
+
+struct analysed {
+	/*
+	 * Of the objects: the snapshot, or the copy that was made of what has pointers, in which
+	 * all else is ERROR_FAULT. NULL: nothing is left.
+	 */
+	struct memory *memory;
+	const struct layout *layout;
+	const struct graph *graph;
+	const struct mark *mark;
+	const struct root_set *roots;
+	const struct special_table *specials;
+	const struct variable_table *variables;
+	struct go_types *types;
+	const struct reference_walk *walk;
+	unsigned thread_count;
+
+	/* NULL and nothing unless retained sizes are wanted. */
+	const struct dominators *dominators;
+	const struct root_group *groups;
+	uint32_t group_count;
+};
+
+#endif

@@ -1,0 +1,36 @@
+/*
+ * How many objects there are of each type. Types are counted by number, since that is quick, and
+ * put together by name in the end: two types may print alike.
+ */
+#ifndef AGENT_REPORT_TYPE_TALLY_H
+#define AGENT_REPORT_TYPE_TALLY_H
+
+#include "agent/report/object_type.h"
+
+struct type_count {
+	uint64_t objects, bytes;
+};
+
+/* All zeros is an empty one. */
+struct type_tally {
+	struct type_count *counts; /* by type, twice: as such, and arrays of unknown length */
+	size_t room;
+	struct type_count unknown;
+};
+
+void type_tally_fini(struct type_tally *tally);
+
+must_check struct error *type_tally_add(struct type_tally *tally, struct object_type type,
+					uint64_t objects, uint64_t bytes);
+must_check struct error *type_tally_add_all(struct type_tally *tally,
+					    const struct type_tally *other);
+
+/*
+ * Rows by name, the largest first; rows that have equal bytes by name. They are appended to *rows,
+ * which has *count, as message_reserve wants it.
+ */
+must_check struct error *type_tally_rows(const struct type_tally *tally,
+					 const struct go_types *types, Goheapd__TypeRow ***rows,
+					 size_t *count);
+
+#endif
