@@ -28,6 +28,7 @@ struct scan_view {
 	bool dead;                             /* list dead goroutines too */
 	const struct label_query *labels;      /* what was asked of them, or NULL */
 	const struct metric_settings *metrics; /* for metrics only */
+	const Goheapd__ProfileQuery *profile;  /* what was asked of a profile, or NULL */
 };
 
 void render_json_pids(struct text *text, Goheapd__Process *const *processes, size_t count);
@@ -44,6 +45,9 @@ void render_text_overview(struct text *text, const Goheapd__OverviewResult *over
 void render_text_memusage(struct text *text, const struct scan_view *view);
 void render_text_goroutines(struct text *text, const struct scan_view *view);
 void render_text_mappings(struct text *text, const struct scan_view *view);
+
+/* A gzipped profile for go tool pprof. */
+void render_pprof_profile(struct text *text, const struct scan_view *view);
 
 void render_prometheus_memusage(struct text *text, const struct scan_view *view);
 void render_openmetrics_memusage(struct text *text, const struct scan_view *view);

@@ -72,6 +72,8 @@ struct error *scan_ask(struct agent_client *agent, const struct scan_question *q
 		return error_new(ERROR_SYSTEM, "the agent answered something else than a scan");
 	}
 	err = scan_check(answer->scan);
+	if (!err)
+		err = scan_check_analysis(answer->scan, question->analysis);
 	if (err) {
 		goheapd__answer__free_unpacked(answer, NULL);
 		return err;

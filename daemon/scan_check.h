@@ -10,4 +10,8 @@
 
 must_check struct error *scan_check(const Goheapd__ScanResult *result);
 
+/* Whether there is what was asked of objects, and adds up to what is live. */
+must_check struct error *scan_check_analysis(const Goheapd__ScanResult *result,
+					     const Goheapd__Analysis *analysis);
+
 #endif
