@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/answer_scan.h"
 #include "daemon/auth.h"
 #include "daemon/exchange.h"
 #include "daemon/process.h"
@@ -80,36 +81,6 @@ struct error *answer_overview(struct exchange *exchange)
 	else
 		render_json_overview(&exchange->body, answer->overview);
 	goheapd__answer__free_unpacked(answer, NULL);
-	return NULL;
-}
-
-typedef void scan_renderer(struct text *text, const struct scan_view *view);
-
-/* A scan that carries parts and what analysis asks, rendered in the form that was asked for. */
-static struct error *answer_scan(struct exchange *exchange, unsigned parts,
-				 const Goheapd__Analysis *analysis,
-				 scan_renderer *const renderers[FORMAT_END])
-{
-	const struct scan_request request = {
-		.process = exchange->process,
-		.params = &exchange->params,
-		.parts = parts,
-		.analysis = analysis,
-		.caller = exchange->peer.uid,
-		.path = exchange->target,
-	};
-	struct scan *scan scoped(scan_releasep) = NULL;
-	struct scan_view view = { .dead = exchange->params.dead,
-				  .labels = &exchange->params.labels,
-				  .metrics = exchange->server->metrics };
-	struct error *err = scan_cache_get(exchange->server->scans, &request, &exchange->patience,
-					   &scan, &view.cached, &exchange->retry_after_ms);
-
-	if (err)
-		return err;
-	view.result = scan->answer->scan;
-	view.id = scan->id;
-	renderers[exchange->format](&exchange->body, &view);
 	return NULL;
 }
 
