@@ -2,24 +2,33 @@
  * The dominator tree of the live objects: an object's dominator is the last one that every chain
  * from a root to it goes through, so what an object dominates would be freed with it, which is its
  * retained size. Roots hang from one of the groups the caller makes of them (a global variable, a
- * goroutine), these from the top, so that groups retain, too.
+ * goroutine), these from the top, so that groups retain, too. What two groups lead to hangs from
+ * the top itself.
+ *
+ * Nothing changes once the tree is there: any number of threads may ask it.
  */
 #ifndef AGENT_ANALYSIS_DOMINATORS_H
 #define AGENT_ANALYSIS_DOMINATORS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "proto/base/error.h"
 
 struct dominators;
 struct graph;
+struct label_owners;
 struct mark;
 struct root_set;
 struct special_table;
 
-enum { DOMINATOR_TOP = UINT32_MAX };
+enum {
+	DOMINATOR_TOP = UINT32_MAX,
+	DOMINATOR_NONE = UINT32_MAX - 1, /* no dominator: of objects that are not live */
+	DOMINATOR_NO_CLASS = UINT32_MAX,
+};
 
-/* All borrowed for the tree's life. */
+/* Graph and mark are borrowed for the tree's life, all else for the call. */
 struct dominator_input {
 	const struct graph *graph;
 	const struct mark *mark;
@@ -29,6 +38,12 @@ struct dominator_input {
 	const uint32_t *root_groups;
 	uint32_t group_count;
 	uint32_t special_group; /* of what objects with finalizers lead to */
+	/*
+	 * Objects that belong to a group, whoever else points to them (label_owner.h), and the
+	 * group of each, by its place. NULL: none.
+	 */
+	const struct label_owners *owners;
+	const uint32_t *owner_groups;
 	unsigned thread_count;
 	uint64_t memory_limit; /* bytes; 0: none. ERROR_OUT_OF_MEMORY says what it would need. */
 };
@@ -43,9 +58,57 @@ DEFINE_FREEP(dominators, dominators_free)
  * immediate dominator of a live object or group; DOMINATOR_TOP: nothing dominates it.
  */
 uint32_t dominators_group_node(const struct dominators *dominators, uint32_t group);
+uint32_t dominators_group_count(const struct dominators *dominators);
 uint32_t dominators_parent(const struct dominators *dominators, uint32_t node);
 
-/* Bytes that would be freed with the node, itself included. */
+/* The group that a node is; UINT32_MAX: an object. */
+uint32_t dominators_node_group(const struct dominators *dominators, uint32_t node);
+
+/*
+ * Bytes that would be freed with the node, itself included; of DOMINATOR_TOP all that is live, of
+ * what is not live none.
+ */
 uint64_t dominators_retained(const struct dominators *dominators, uint32_t node);
+
+/* Bytes that the tree takes. */
+uint64_t dominators_memory(const struct dominators *dominators);
+
+/* ---- children, for pages: each call looks at all live objects once ---- */
+
+struct dominator_child {
+	uint32_t node;
+	uint64_t retained;
+};
+
+/*
+ * Those of a node (DOMINATOR_TOP: of the top, groups that retain nothing included), largest first,
+ * of equal ones the lowest node first. after is the last one of the page before, or NULL; there is
+ * room for limit of them. *ret_more: there are others behind.
+ */
+must_check struct error *dominators_children(const struct dominators *dominators, uint32_t node,
+					     const struct dominator_child *after,
+					     struct dominator_child *children, uint32_t limit,
+					     uint32_t *ret_count, bool *ret_more);
+
+/* How many children each of these nodes has; counts[i] of children[i]. */
+must_check struct error *dominators_count_children(const struct dominators *dominators,
+						   const struct dominator_child *children,
+						   uint32_t count, uint64_t *counts);
+
+/*
+ * What the objects of each class (a type) retain together: the sum over those that no other object
+ * of their class dominates. class_of says the class of a live object, or DOMINATOR_NO_CLASS, and is
+ * called by several threads; fills retained, zeroed by the caller, for class_count classes.
+ */
+struct dominator_classes {
+	uint32_t (*class_of)(const void *arg, uint32_t object);
+	const void *arg;
+	uint32_t class_count;
+	uint64_t memory_limit; /* as above */
+};
+
+must_check struct error *dominators_retained_by_class(const struct dominators *dominators,
+						      const struct dominator_classes *classes,
+						      uint64_t *retained);
 
 #endif
