@@ -22,24 +22,34 @@ struct elf_file;
 struct type_index;
 
 /*
- * Parses the DWARF of an executable, its own or that of its debug file, compile unit by compile
- * unit, so that memory is bounded by the result and the largest unit. ERROR_NO_DEBUG_INFO,
- * ERROR_FORMAT, ERROR_LIMIT beyond out's limit. Appends to out.
+ * Parses the DWARF in file, which is the executable or its debug file, entry by entry, so that
+ * memory is bounded by the sections and the result. The executable itself says where descriptors
+ * are. ERROR_NO_DEBUG_INFO, ERROR_FORMAT, ERROR_LIMIT beyond out's limit. Appends to out.
  */
-must_check struct error *type_index_build(const struct elf_file *file, struct bytes *out);
+must_check struct error *type_index_build(const struct elf_file *executable,
+					  const struct elf_file *file, struct bytes *out);
 
 /* ERROR_FORMAT for bytes that are no index. They are borrowed for its life. */
 must_check struct error *type_index_open(const void *bytes, size_t size, struct type_index **ret);
 void type_index_free(struct type_index *index);
 DEFINE_FREEP(type_index, type_index_free)
 
-/* A type by its number; 0 is none. Names lie in the bytes. */
+/*
+ * A type by its number; 0 is none. Names lie in the bytes; they are DWARF's, with the whole package
+ * path: "main.Order", "map[string]*gopkg.in/yaml.v3.Node", "noalg.struct { F uintptr; X0 int }". A
+ * named type and what it is defined as are one type, by that name.
+ */
 struct indexed_type {
 	const char *name;
 	uint64_t size, length;
 	taddr descriptor; /* 0: none */
 	uint32_t elem, key;
-	uint32_t first_field, field_count;
+	/*
+	 * Of a map or channel: the pointer that it is to the runtime, to a struct that DWARF has
+	 * for just these types ("hash<string,int>", "map<string,int>", "hchan<int>").
+	 */
+	uint32_t representation;
+	uint32_t first_field, field_count; /* of a struct */
 	uint8_t kind; /* of agent/goruntime/go_type.h's numbers; 0: of C, or not known */
 	bool has_methods;
 };
@@ -73,16 +83,20 @@ must_check struct error *type_index_global(const struct type_index *index, uint3
 /*
  * Where a variable of a function, or a piece of one, lies while pc is in [start, end): offset is
  * from the frame's CFA (just above the return address). Registers are not told: what the collector
- * takes for roots lies in memory.
+ * takes for roots lies in memory. Variables and pieces that hold no pointers are not told either.
+ *
+ * A variable that escaped is told by where its address lies; name and type are its own all the same
+ * ("x" and T, where the program has a variable "&x" of type *T).
  */
 struct indexed_local {
 	const char *name;
+	const char *function; /* that declares it: the one that runs, or one inlined into it */
 	taddr start, end;
 	int64_t offset;
 	uint64_t size;         /* of the piece */
 	uint64_t piece_offset; /* in the variable */
 	uint32_t type;         /* of the whole variable */
-	bool is_heap_address;  /* "&x": what lies there is the address of x, which escaped */
+	bool is_heap_address;  /* what lies there is the address of the variable, which escaped */
 };
 
 /* Locals of the function at this entry are [*ret_first, *ret_first + *ret_count). */
@@ -91,7 +105,10 @@ must_check struct error *type_index_locals(const struct type_index *index, taddr
 must_check struct error *type_index_local(const struct type_index *index, uint32_t i,
 					  struct indexed_local *ret);
 
-/* What a closure of the function at this entry holds after its code pointer, by offset. */
+/*
+ * What a closure of the function at this entry holds after its code pointer, by offset. What is
+ * captured by reference is a pointer, and has the name "&x".
+ */
 must_check struct error *type_index_captures(const struct type_index *index, taddr entry,
 					     uint32_t *ret_first, uint32_t *ret_count);
 must_check struct error *type_index_capture(const struct type_index *index, uint32_t i,

@@ -1,0 +1,105 @@
+/*
+ * What is gathered from DWARF until it becomes an index: records as in the index, but with types
+ * told by the offset of their entry in debug_info, since entries refer forward, too. Private to
+ * type_index_*.c.
+ */
+#ifndef AGENT_BINARY_TYPE_INDEX_BUILDER_H
+#define AGENT_BINARY_TYPE_INDEX_BUILDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/binary/dwarf_facts.h"
+#include "agent/binary/dwarf_lists.h"
+#include "agent/binary/string_pool.h"
+#include "agent/binary/type_index_format.h"
+#include "proto/base/bytes.h"
+
+struct elf_file;
+
+struct built_type {
+	uint32_t die;
+	struct type_record record; /* elem, key and representation are entries */
+};
+
+/* An entry that stands for a type that is described elsewhere. */
+struct built_alias {
+	uint32_t die, target;
+};
+
+/* A variable or function that others are instances of. */
+struct built_origin {
+	uint32_t die, name, type;
+};
+
+/* A function, or one that was inlined into it: whose variables there are. */
+struct built_scope {
+	uint32_t name;   /* 0: */
+	uint32_t origin; /* the origin has it */
+};
+
+struct built_function {
+	uint64_t entry;
+	uint32_t first_local, local_count, first_capture, capture_count;
+};
+
+struct built_local {
+	uint64_t start, end;
+	uint32_t name, origin; /* as of a scope */
+	uint32_t scope, type;
+	int32_t offset;
+	uint32_t size, piece_offset; /* size 0: all of the variable */
+	bool is_address;
+};
+
+struct built_capture {
+	uint32_t name, origin, type, offset;
+};
+
+/* Records one behind the other. */
+struct built_list {
+	struct bytes bytes;
+	size_t record_size;
+};
+
+struct type_index_builder {
+	const struct dwarf_object *object;
+	const struct elf_file *executable;
+	struct dwarf_lists lists;
+	struct string_pool strings;
+	struct built_list types, aliases, origins, scopes, functions, locals, captures;
+	struct built_list fields, globals; /* field_record, global_record */
+};
+
+must_check struct error *type_index_builder_init(struct type_index_builder *b, size_t limit);
+void type_index_builder_fini(struct type_index_builder *b);
+
+must_check struct error *built_list_add(struct built_list *list, const void *record);
+static inline uint32_t built_list_count(const struct built_list *list)
+{
+	return (uint32_t)(list->bytes.size / list->record_size);
+}
+static inline void *built_list_at(const struct built_list *list, uint32_t i)
+{
+	return list->bytes.data + list->record_size * i;
+}
+
+/* A name of DWARF's as Go prints it: symbols have "%2e" for some points. */
+must_check struct error *builder_name(struct type_index_builder *b, const char *name,
+				      uint32_t *ret);
+
+/* Reads all of debug_info. */
+must_check struct error *type_index_collect(struct type_index_builder *b);
+
+/* Adds what one entry says; what is no type adds nothing. */
+must_check struct error *builder_add_type(struct type_index_builder *b,
+					  const struct dwarf_facts *facts);
+/* To the type that was added last. */
+must_check struct error *builder_add_field(struct type_index_builder *b,
+					   const struct dwarf_facts *facts);
+void builder_set_length(struct type_index_builder *b, uint64_t length);
+
+/* Joins what was gathered to an index, which is appended to out. */
+must_check struct error *type_index_finish(struct type_index_builder *b, struct bytes *out);
+
+#endif

@@ -1,0 +1,378 @@
+/*
+ * The walk over debug_info: every unit of Go's, entry by entry, with a stack of what encloses the
+ * entry.
+ */
+#include <string.h>
+
+#include <dwarf.h>
+
+#include "agent/binary/type_index_builder.h"
+
+enum { DEPTH_MAX = 256 }; /* of blocks and inlined functions in each other */
+
+/* What an entry's children are to be taken for. */
+enum inside {
+	INSIDE_UNIT,
+	INSIDE_STRUCT,
+	INSIDE_ARRAY,
+	INSIDE_ABSTRACT, /* a function that others are instances of */
+	INSIDE_FUNCTION, /* or a block in it, or a function that was inlined into it */
+	INSIDE_OTHER,
+};
+
+struct level {
+	enum inside inside;
+	Dwarf_Die die; /* the entry that is being visited */
+	/* In a function: */
+	uint32_t scope;
+	uint64_t low, high; /* where its variables are, or */
+	uint64_t ranges;    /* a list of that */
+	bool has_ranges;
+};
+
+struct collecting {
+	struct type_index_builder *b;
+	struct dwarf_unit unit;
+	struct level levels[DEPTH_MAX];
+	unsigned depth;
+	struct built_function function; /* the one that is being read */
+};
+
+/* ---- variables of functions ---- */
+
+/* What goes to the list visitors. */
+struct placing {
+	struct collecting *c;
+	struct built_local local;
+	const struct dwarf_facts *facts;
+};
+
+static struct error *add_piece(struct placing *p, const struct frame_piece *piece)
+{
+	if (piece->offset < INT32_MIN || piece->offset > INT32_MAX || piece->size > UINT32_MAX ||
+	    piece->piece_offset > UINT32_MAX)
+		return NULL; /* in no frame */
+	p->local.offset = (int32_t)piece->offset;
+	p->local.size = (uint32_t)piece->size;
+	p->local.piece_offset = (uint32_t)piece->piece_offset;
+	p->local.is_address = piece->is_address;
+	return built_list_add(&p->c->b->locals, &p->local);
+}
+
+static struct error *add_place(void *arg, uint64_t start, uint64_t end, const uint8_t *expression,
+			       size_t size)
+{
+	struct placing *p = arg;
+	struct frame_piece pieces[FRAME_PIECES_MAX];
+	uint64_t addr;
+	unsigned count;
+	struct error *err = dwarf_expression_read(expression, size, pieces, &count, &addr);
+
+	p->local.start = start;
+	p->local.end = end;
+	for (unsigned i = 0; !err && i < count; i++)
+		err = add_piece(p, &pieces[i]);
+	return err;
+}
+
+/* The variable has one place, good for the whole block. */
+static struct error *add_range(void *arg, uint64_t start, uint64_t end, const uint8_t *expression,
+			       size_t size)
+{
+	struct placing *p = arg;
+
+	(void)expression;
+	(void)size;
+	return add_place(arg, start, end, p->facts->expression, p->facts->expression_size);
+}
+
+static struct error *place_local(struct placing *p, const struct level *level)
+{
+	struct collecting *c = p->c;
+	const struct dwarf_list_visitor places = { add_place, p }, ranges = { add_range, p };
+
+	if (p->facts->has_location_list)
+		return dwarf_lists_locations(&c->b->lists, &c->unit, p->facts->location_list,
+					     &places);
+	if (!p->facts->expression_size)
+		return NULL;
+	if (level->has_ranges)
+		return dwarf_lists_ranges(&c->b->lists, &c->unit, level->ranges, &ranges);
+	return level->low < level->high ? add_range(p, level->low, level->high, NULL, 0) : NULL;
+}
+
+static struct error *add_capture(struct collecting *c, const struct dwarf_facts *facts,
+				 uint32_t name)
+{
+	const struct built_capture capture = { name, (uint32_t)facts->origin, (uint32_t)facts->type,
+					       (uint32_t)facts->closure_offset };
+
+	if (facts->closure_offset > UINT32_MAX)
+		return NULL;
+	return built_list_add(&c->b->captures, &capture);
+}
+
+static struct error *add_local(struct collecting *c, const struct level *level,
+			       const struct dwarf_facts *facts)
+{
+	struct placing p = { .c = c, .facts = facts };
+	struct error *err = builder_name(c->b, facts->name, &p.local.name);
+
+	p.local.origin = (uint32_t)facts->origin;
+	p.local.type = (uint32_t)facts->type;
+	p.local.scope = level->scope;
+	if (!err)
+		err = place_local(&p, level);
+	return err || !facts->closure_offset ? err : add_capture(c, facts, p.local.name);
+}
+
+static struct error *add_origin(struct collecting *c, const struct dwarf_facts *facts)
+{
+	struct built_origin origin = { .die = (uint32_t)facts->offset,
+				       .type = (uint32_t)facts->type };
+	struct error *err = builder_name(c->b, facts->name, &origin.name);
+
+	return err ? err : built_list_add(&c->b->origins, &origin);
+}
+
+/* ---- functions ---- */
+
+static struct error *add_scope(struct collecting *c, const struct dwarf_facts *facts, uint32_t *ret)
+{
+	struct built_scope scope = { .origin = (uint32_t)facts->origin };
+	struct error *err = builder_name(c->b, facts->name, &scope.name);
+
+	*ret = built_list_count(&c->b->scopes);
+	return err ? err : built_list_add(&c->b->scopes, &scope);
+}
+
+static void take_ranges(struct level *level, const struct dwarf_facts *facts)
+{
+	level->low = facts->low;
+	level->high = facts->high;
+	level->ranges = facts->ranges;
+	level->has_ranges = facts->has_ranges;
+}
+
+static struct error *enter_function(struct collecting *c, const struct dwarf_facts *facts,
+				    struct level *ret)
+{
+	ret->inside = facts->is_abstract ? INSIDE_ABSTRACT : INSIDE_OTHER;
+	if (facts->is_abstract)
+		return add_origin(c, facts);
+	if (!facts->low || facts->low >= facts->high)
+		return NULL;
+	ret->inside = INSIDE_FUNCTION;
+	take_ranges(ret, facts);
+	c->function = (struct built_function){
+		.entry = facts->low,
+		.first_local = built_list_count(&c->b->locals),
+		.first_capture = built_list_count(&c->b->captures),
+	};
+	return add_scope(c, facts, &ret->scope);
+}
+
+static struct error *leave_function(struct collecting *c)
+{
+	struct built_function *f = &c->function;
+
+	f->local_count = built_list_count(&c->b->locals) - f->first_local;
+	f->capture_count = built_list_count(&c->b->captures) - f->first_capture;
+	if (!f->local_count && !f->capture_count)
+		return NULL;
+	return built_list_add(&c->b->functions, f);
+}
+
+static struct error *visit_in_function(struct collecting *c, const struct level *level,
+				       const struct dwarf_facts *facts, struct level *ret)
+{
+	switch (facts->tag) {
+	case DW_TAG_variable:
+	case DW_TAG_formal_parameter:
+		return add_local(c, level, facts);
+	case DW_TAG_lexical_block:
+		ret->inside = INSIDE_FUNCTION;
+		ret->scope = level->scope;
+		take_ranges(ret, facts);
+		return NULL;
+	case DW_TAG_inlined_subroutine:
+		ret->inside = INSIDE_FUNCTION;
+		take_ranges(ret, facts);
+		return add_scope(c, facts, &ret->scope);
+	default:
+		return builder_add_type(c->b, facts); /* a generic function's own */
+	}
+}
+
+/* ---- all else ---- */
+
+static struct error *add_global(struct collecting *c, const struct dwarf_facts *facts)
+{
+	struct frame_piece pieces[FRAME_PIECES_MAX];
+	struct global_record global = { .type = (uint32_t)facts->type };
+	unsigned count;
+	struct error *err = dwarf_expression_read(facts->expression, facts->expression_size, pieces,
+						  &count, &global.addr);
+
+	if (!err && global.addr)
+		err = builder_name(c->b, facts->name, &global.name);
+	return err || !global.name ? err : built_list_add(&c->b->globals, &global);
+}
+
+static struct error *visit_in_unit(struct collecting *c, const struct dwarf_facts *facts,
+				   struct level *ret)
+{
+	switch (facts->tag) {
+	case DW_TAG_subprogram:
+		return enter_function(c, facts, ret);
+	case DW_TAG_variable:
+		return add_global(c, facts);
+	case DW_TAG_structure_type:
+		ret->inside = INSIDE_STRUCT;
+		break;
+	case DW_TAG_array_type:
+		ret->inside = INSIDE_ARRAY;
+		break;
+	default:
+		break;
+	}
+	return builder_add_type(c->b, facts);
+}
+
+/* Fills *ret, the level of the entry's children, but for its die. */
+static struct error *visit(struct collecting *c, const struct level *level,
+			   const struct dwarf_facts *facts, struct level *ret)
+{
+	*ret = (struct level){ .inside = INSIDE_OTHER };
+	switch (level->inside) {
+	case INSIDE_UNIT:
+		return visit_in_unit(c, facts, ret);
+	case INSIDE_STRUCT:
+		return facts->tag == DW_TAG_member ? builder_add_field(c->b, facts) : NULL;
+	case INSIDE_ARRAY:
+		if (facts->tag == DW_TAG_subrange_type)
+			builder_set_length(c->b, facts->count);
+		return NULL;
+	case INSIDE_ABSTRACT:
+		return facts->tag == DW_TAG_variable || facts->tag == DW_TAG_formal_parameter
+			   ? add_origin(c, facts)
+			   : NULL;
+	case INSIDE_FUNCTION:
+		return visit_in_function(c, level, facts, ret);
+	default:
+		return NULL;
+	}
+}
+
+/* The entry's children are next, or what follows it. */
+static struct error *step(struct collecting *c)
+{
+	struct level *level = &c->levels[c->depth - 1], below;
+	struct dwarf_facts facts;
+	struct error *err = dwarf_facts_read(c->b->object, level->die, &facts);
+
+	if (!err && facts.offset > UINT32_MAX)
+		err = error_new(ERROR_LIMIT, "DWARF: more than 4 GiB");
+	if (!err)
+		err = visit(c, level, &facts, &below);
+	if (err)
+		return err;
+	if (below.inside != INSIDE_OTHER)
+		err = die_child(c->b->object, level->die, &below.die);
+	if (err)
+		return err;
+	if (below.inside != INSIDE_OTHER && below.die) {
+		if (c->depth == DEPTH_MAX) {
+			die_fini(&below.die);
+			return error_new(ERROR_LIMIT, "DWARF: more than %d levels", DEPTH_MAX);
+		}
+		c->levels[c->depth++] = below;
+		return NULL;
+	}
+	return die_next(c->b->object, &level->die);
+}
+
+/* Goes on behind the entry whose children are done. */
+static struct error *leave(struct collecting *c)
+{
+	struct error *err = NULL;
+
+	c->depth--;
+	if (!c->depth)
+		return NULL;
+	if (c->depth == 1 && c->levels[1].inside == INSIDE_FUNCTION)
+		err = leave_function(c);
+	return err ? err : die_next(c->b->object, &c->levels[c->depth - 1].die);
+}
+
+static struct error *walk(struct collecting *c, Dwarf_Die unit)
+{
+	struct error *err;
+
+	c->levels[0] = (struct level){ .inside = INSIDE_UNIT };
+	c->depth = 1;
+	err = die_child(c->b->object, unit, &c->levels[0].die);
+	while (!err && c->depth)
+		err = c->levels[c->depth - 1].die ? step(c) : leave(c);
+	while (c->depth)
+		die_fini(&c->levels[--c->depth].die);
+	return err;
+}
+
+/* Units of C code are told by their language, and left out. */
+static struct error *collect_unit(struct collecting *c, Dwarf_Die unit, Dwarf_Half version,
+				  uint64_t abbrev_offset)
+{
+	const struct dwarf_object *object = c->b->object;
+	struct dwarf_facts facts;
+	Dwarf_Error error = NULL;
+	Dwarf_Unsigned language = 0;
+	struct error *err;
+
+	if (dwarf_srclang(unit, &language, &error) == DW_DLV_ERROR)
+		return dwarf_object_error(object, error, "DWARF unit");
+	if (language != DW_LANG_Go)
+		return NULL;
+	err = dwarf_object_check_abbrevs(object, abbrev_offset);
+	if (!err)
+		err = dwarf_facts_read(object, unit, &facts);
+	if (err)
+		return err;
+	c->unit = (struct dwarf_unit){ version, facts.low, facts.addr_base };
+	return walk(c, unit);
+}
+
+/* *ret_done: there are no more units. */
+static struct error *next_unit(struct collecting *c, bool *ret_done)
+{
+	Dwarf_Debug debug = dwarf_object_debug(c->b->object);
+	Dwarf_Error error = NULL;
+	Dwarf_Die unit scoped(die_fini) = NULL;
+	Dwarf_Off abbrev_offset;
+	Dwarf_Half version;
+	int status = dwarf_next_cu_header_d(debug, 1, NULL, &version, &abbrev_offset, NULL, NULL,
+					    NULL, NULL, NULL, NULL, NULL, &error);
+
+	*ret_done = status == DW_DLV_NO_ENTRY;
+	if (*ret_done)
+		return NULL;
+	if (status == DW_DLV_OK)
+		status = dwarf_siblingof_b(debug, NULL, 1, &unit, &error);
+	if (status == DW_DLV_ERROR)
+		return dwarf_object_error(c->b->object, error, "DWARF unit");
+	return unit ? collect_unit(c, unit, version, abbrev_offset) : NULL;
+}
+
+struct error *type_index_collect(struct type_index_builder *b)
+{
+	struct collecting *c scoped(freep) = calloc(1, sizeof(*c));
+	struct error *err = NULL;
+	bool done = false;
+
+	if (!c)
+		return &error_nomem;
+	c->b = b;
+	while (!err && !done)
+		err = next_unit(c, &done);
+	return err;
+}
