@@ -55,6 +55,7 @@ struct exchange {
 	bool has_body; /* else headers only, of a body whose size is not known */
 	struct text body;
 	const char *allow;                   /* the Allow header, or NULL */
+	char file_name[64];                  /* for a client that saves the body; empty: none */
 	bool for_pprof;                      /* errors take the form that go tool pprof shows */
 	uint64_t retry_after_ms;             /* 0: none */
 	uint32_t pid;                        /* that an error is about, 0: none */

@@ -155,6 +155,13 @@ static bool add_headers(struct MHD_Response *response, const struct exchange *ex
 	add_header(response, "X-Content-Type-Options", "nosniff", &failed);
 	if (exchange->allow)
 		add_header(response, "Allow", exchange->allow, &failed);
+	if (*exchange->file_name && exchange->status == 200) {
+		char disposition[128];
+
+		snprintf(disposition, sizeof(disposition), "attachment; filename=\"%s\"",
+			 exchange->file_name);
+		add_header(response, "Content-Disposition", disposition, &failed);
+	}
 	if (exchange->for_pprof && exchange->status != 200)
 		add_header(response, "X-Go-Pprof", "1", &failed);
 	if (exchange->retry_after_ms && exchange->status != 200) {

@@ -12,6 +12,7 @@ static const struct {
 } formats[FORMAT_END] = {
 	[FORMAT_JSON] = { "json", "application/json", NULL, "application/json" },
 	[FORMAT_TEXT] = { "text", "text/plain", NULL, "text/plain; charset=utf-8" },
+	[FORMAT_HTML] = { "html", "text/html", NULL, "text/html; charset=utf-8" },
 	[FORMAT_PPROF] = { "pprof", "application/octet-stream", NULL, "application/octet-stream" },
 	[FORMAT_PROMETHEUS] = { "prometheus", "text/plain", "0.0.4",
 				"text/plain; version=0.0.4; charset=utf-8" },

@@ -17,6 +17,8 @@ enum {
 	DEPTH_DEFAULT = 256,
 	SAMPLES_MAX = 1000000,
 	SAMPLES_DEFAULT = 16000, /* Pyroscope's limit */
+	DEBUG_MAX = 2,
+	OVER_MAX_SECONDS = 3600,
 };
 
 static struct error *seconds(const char *name, const char *value, uint64_t max_seconds,
@@ -156,6 +158,33 @@ static struct error *set_sample(struct params *params, const char *value)
 	return NULL;
 }
 
+static struct error *set_debug(struct params *params, const char *value)
+{
+	uint64_t debug = 0;
+	struct error *err = whole_number("debug", value, 0, DEBUG_MAX, &debug);
+
+	params->debug = (unsigned)debug;
+	return err;
+}
+
+/* Go collects garbage first where it is not 0. What is live is known without. */
+static struct error *set_gc(struct params *params, const char *value)
+{
+	uint64_t gc;
+
+	(void)params;
+	return whole_number("gc", value, 0, UINT32_MAX, &gc);
+}
+
+static struct error *set_seconds(struct params *params, const char *value)
+{
+	uint64_t seconds_over = 0;
+	struct error *err = whole_number("seconds", value, 1, OVER_MAX_SECONDS, &seconds_over);
+
+	params->over_us = seconds_over * SECOND_US;
+	return err;
+}
+
 static struct error *set_with_labels(struct params *params, const char *value)
 {
 	return flag("labels", value, &params->with_labels);
@@ -248,6 +277,9 @@ static const struct rule {
 	{ PARAM_MIN_BYTES, "min_bytes", set_min_bytes, NULL },
 	{ PARAM_SAMPLE, "sample", set_sample, NULL },
 	{ PARAM_WITH_LABELS, "labels", set_with_labels, NULL },
+	{ PARAM_DEBUG, "debug", set_debug, NULL },
+	{ PARAM_GC, "gc", set_gc, NULL },
+	{ PARAM_SECONDS, "seconds", set_seconds, NULL },
 	{ PARAM_TYPE, "type", NULL, set_type },
 	{ PARAM_LIMIT, "limit", set_limit, NULL },
 	{ PARAM_CURSOR, "cursor", set_cursor, NULL },

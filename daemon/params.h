@@ -40,12 +40,16 @@ enum {
 	PARAM_GARBAGE = 1 << 21,
 	PARAM_CONTENTS = 1 << 22,
 	PARAM_OBJECT = 1 << 23,
+	PARAM_DEBUG = 1 << 26,
+	PARAM_GC = 1 << 27,
+	PARAM_SECONDS = 1 << 28,
 
 	PARAMS_SCAN = PARAM_FORMAT | PARAM_TIMEOUT | PARAM_START | PARAM_MODE | PARAM_DEPTH |
 		      PARAM_MAX_AGE | PARAM_MAX_PAUSE,
 	PARAMS_LABELS = PARAM_LABEL | PARAM_BY | PARAM_DETAIL,
 	PARAMS_PROFILE = PARAM_MAX_DEPTH | PARAM_MAX_SAMPLES | PARAM_MIN_BYTES | PARAM_SAMPLE |
 			 PARAM_WITH_LABELS | PARAM_BY,
+	PARAMS_GO_PPROF = PARAM_DEBUG | PARAM_GC | PARAM_SECONDS, /* as Go's own paths */
 };
 
 /* Rows of a page, unless limit= says so. */
@@ -63,6 +67,8 @@ struct params {
 	uint32_t max_depth, max_samples; /* of a profile */
 	uint64_t min_bytes;
 	bool retained, with_labels;
+	unsigned debug;
+	uint64_t over_us; /* between two scans whose difference is asked for; 0: it is not */
 	/* Of objects. */
 	bool has_type;
 	ProtobufCBinaryData type; /* its name exactly */

@@ -46,6 +46,9 @@ void render_text_memusage(struct text *text, const struct scan_view *view);
 void render_text_goroutines(struct text *text, const struct scan_view *view);
 void render_text_mappings(struct text *text, const struct scan_view *view);
 
+/* The largest of its chains. */
+void render_text_profile(struct text *text, const struct scan_view *view);
+
 /* A gzipped profile for go tool pprof. */
 void render_pprof_profile(struct text *text, const struct scan_view *view);
 

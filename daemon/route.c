@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon/answer.h"
+#include "daemon/answer_profile.h"
 #include "daemon/params.h"
 
 enum { METHODS_READ = METHOD_GET | METHOD_HEAD };
@@ -45,6 +46,34 @@ const struct route routes[] = {
 	  { FORMAT_JSON, FORMAT_TEXT },
 	  true,
 	  answer_mappings },
+	{ METHODS_READ,
+	  "pid/*/profile",
+	  ROLE_TARGET,
+	  PARAMS_SCAN | PARAMS_PROFILE,
+	  { FORMAT_PPROF },
+	  true,
+	  answer_profile },
+	{ METHODS_READ,
+	  "pid/*/debug/pprof",
+	  ROLE_TARGET,
+	  PARAM_FORMAT | PARAM_TIMEOUT | PARAM_START,
+	  { FORMAT_HTML, FORMAT_TEXT },
+	  false,
+	  answer_pprof_index },
+	{ METHODS_READ,
+	  "pid/*/debug/pprof/heap",
+	  ROLE_TARGET,
+	  PARAMS_SCAN | PARAMS_PROFILE | PARAMS_GO_PPROF,
+	  { FORMAT_PPROF, FORMAT_TEXT },
+	  true,
+	  answer_pprof_heap },
+	{ METHODS_READ,
+	  "pid/*/debug/pprof/goroutine",
+	  ROLE_TARGET,
+	  PARAMS_SCAN | PARAM_DEAD | PARAMS_GO_PPROF,
+	  { FORMAT_PPROF, FORMAT_TEXT, FORMAT_JSON },
+	  true,
+	  answer_pprof_goroutine },
 	{ 0 },
 };
 
@@ -54,7 +83,6 @@ static const char *const planned[] = {
 	"metrics",
 	"sd",
 	"history",
-	"pid/*/profile",
 	"pid/*/histogram",
 	"pid/*/threads",
 	"pid/*/leaks",
@@ -65,7 +93,6 @@ static const char *const planned[] = {
 	"pid/*/scans",
 	"pid/*/metrics",
 	"pid/*/core",
-	"pid/*/debug/pprof/**",
 };
 
 /* The next segment of a pattern, of which *pos is stepped behind its slash. */
@@ -117,12 +144,17 @@ const struct route *route_find(const struct uri *uri)
 const char *route_absence(const struct uri *uri)
 {
 	if (path_fits("debug/pprof/**", uri))
-		return "goheapd has no profile of itself here; profiles of a process will be at "
-		       "/pid/N/debug/pprof/heap, which is not available in this version";
+		return "goheapd has no profile of itself here; those of a process are at "
+		       "/pid/N/debug/pprof/heap";
+	if (path_fits("pid/*/debug/pprof/**", uri))
+		return "goheapd looks at memory, from outside: there are heap and goroutine, and "
+		       "no "
+		       "other profile of Go's names";
 	for (size_t i = 0; i < sizeof(planned) / sizeof(*planned); i++) {
 		if (path_fits(planned[i], uri))
 			return "this path is not available in this version; there are /pids, "
-			       "/pid/N, /pid/N/memusage, /pid/N/goroutines and /pid/N/mappings";
+			       "/pid/N, /pid/N/memusage, /pid/N/profile, /pid/N/goroutines "
+			       "and /pid/N/mappings";
 	}
 	return "there is no such path; start at /pids";
 }

@@ -39,13 +39,17 @@ static struct error *read_request(struct exchange *exchange)
 	if (err)
 		return err;
 	exchange->patience = (struct patience){
-		.deadline_us = clock_now_us() + exchange->params.timeout_us,
+		.deadline_us =
+		    clock_now_us() + exchange->params.timeout_us + exchange->params.over_us,
 		.client = exchange->client,
 		.has_left = peer_has_left,
 		.stop = exchange->server->stop,
 	};
-	return negotiate(exchange->route->formats, exchange->params.format, exchange->accept,
-			 &exchange->format);
+	err = negotiate(exchange->route->formats, exchange->params.format, exchange->accept,
+			&exchange->format);
+	if (!err && exchange->params.debug && !exchange->params.format)
+		exchange->format = FORMAT_TEXT; /* whoever takes debug= has it */
+	return err;
 }
 
 /* ---- the process that the path names ---- */
@@ -151,12 +155,32 @@ static struct error *check_caller(struct exchange *exchange)
 	return err;
 }
 
+/* "checkout-1234-heap.pb.gz", in which nothing needs an escape. */
+static void name_file(struct exchange *exchange)
+{
+	const ProtobufCBinaryData comm = exchange->process->comm;
+	const struct uri *uri = &exchange->uri;
+	char name[17] = "";
+
+	for (size_t i = 0; i < comm.len && i + 1 < sizeof(name); i++) {
+		uint8_t c = comm.data[i];
+		bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+				(c >= '0' && c <= '9') || c == '_' || (c == '.' && i);
+
+		name[i] = is_plain ? (char)c : '_';
+	}
+	snprintf(exchange->file_name, sizeof(exchange->file_name), "%s-%" PRIu32 "-%s.pb.gz", name,
+		 exchange->process->pid, uri->segments[uri->segment_count - 1]);
+}
+
 static struct error *answer(struct exchange *exchange)
 {
 	struct error *err;
 
 	exchange->status = 200;
 	exchange->content_type = format_content_type(exchange->format);
+	if (exchange->format == FORMAT_PPROF)
+		name_file(exchange);
 	exchange->has_body = !(exchange->is_head && exchange->route->stops);
 	if (!exchange->has_body)
 		return NULL;

@@ -11,6 +11,8 @@
  *   4291          a process whose scan makes the agent die
  *   4292          a process whose scan takes a second
  *   4293          a process whose overview lacks every optional field
+ *   4294          a process with more reference chains than a profile may have
+ *   4295          a process in which each scan finds 120 more sessions
  *
  * Whoever selects by tenant=acme gets some goroutines, anybody else none.
  */
@@ -26,6 +28,7 @@
 #include "proto/wire/frame.h"
 #include "tests/support/canned.h"
 #include "tests/support/canned_labels.h"
+#include "tests/support/canned_profile.h"
 
 enum {
 	PID_MINE = 4244,
@@ -35,6 +38,8 @@ enum {
 	PID_DIES = 4291,
 	PID_SLOW = 4292,
 	PID_BARE = 4293,
+	PID_HUGE = 4294,
+	PID_GROWS = 4295,
 	SLOW_MS = 1000,
 };
 
@@ -108,7 +113,7 @@ static bool exists(uint32_t pid)
 {
 	return pid == CANNED_PID || pid == CANNED_NAMESAKE || pid == PID_MINE ||
 	       (pid >= PID_FAILURES && pid < PID_FAILURES_END) ||
-	       (pid >= PID_WAITS && pid <= PID_BARE);
+	       (pid >= PID_WAITS && pid <= PID_GROWS);
 }
 
 static void answer_hello(const Goheapd__Request *request)
@@ -245,6 +250,22 @@ static void answer_labels(Goheapd__ScanResult *result, const Goheapd__Scan *scan
 		canned_label_census(result->labels);
 }
 
+static void answer_profile(Goheapd__ScanResult *result, const Goheapd__Scan *scan)
+{
+	static unsigned growth;
+
+	if (scan->pid == PID_HUGE) {
+		result->profile = canned_huge_profile(40000, 2);
+		result->heap->live_bytes = result->profile->bytes;
+		result->heap->live_objects = result->profile->objects;
+		return;
+	}
+	result->heap->live_bytes += (uint64_t)growth * 96;
+	result->heap->live_objects += growth;
+	result->profile = canned_profile(result->heap, scan->analysis->profile, growth);
+	growth += scan->pid == PID_GROWS ? 120 : 0;
+}
+
 static void send_scan(uint32_t id, const Goheapd__Scan *scan)
 {
 	Goheapd__Answer answer = GOHEAPD__ANSWER__INIT;
@@ -256,11 +277,8 @@ static void send_scan(uint32_t id, const Goheapd__Scan *scan)
 	result->scan->depth = GOHEAPD__DEPTH__DEPTH_FULL;
 	if (scan->depth == GOHEAPD__DEPTH__DEPTH_CENSUS)
 		make_census(result);
-	if (!scan->want_memory) {
+	if (!scan->want_memory)
 		result->memory = NULL;
-		result->heap = NULL;
-		result->stacks = NULL;
-	}
 	if (!scan->want_goroutines)
 		result->n_goroutines = 0;
 	else if (!scan->want_dead_goroutines)
@@ -268,6 +286,8 @@ static void send_scan(uint32_t id, const Goheapd__Scan *scan)
 	if (!scan->want_mappings)
 		result->n_mappings = 0;
 	answer_labels(result, scan);
+	if (scan->analysis && scan->analysis->profile)
+		answer_profile(result, scan);
 	answer.body_case = GOHEAPD__ANSWER__BODY_SCAN;
 	answer.scan = result;
 	send_answer(&answer, id);
@@ -304,6 +324,7 @@ static void answer_scan(const Goheapd__Request *request)
 		slow.id = request->id;
 		slow.scan = *scan; /* of whose bytes nothing is used */
 		slow.scan.n_select = 0;
+		slow.scan.analysis = NULL;
 		slow.due_ms = now_ms() + SLOW_MS;
 	} else {
 		send_scan(request->id, scan);

@@ -178,6 +178,24 @@ static void what_is_asked_of_objects_is_read_and_bounded(void **state)
 		assert_error(read_target(wrong[i], ALL, &params), ERROR_BAD_REQUEST);
 }
 
+static void what_gos_paths_take_is_read(void **state)
+{
+	static const char *const bad[] = { "seconds=0",    "seconds=-1", "seconds=1.5", "seconds=x",
+					   "seconds=3601", "debug=3",    "debug=",      "gc=yes" };
+	struct params params;
+
+	(void)state;
+	assert_success(read_target("/x?debug=2&gc=1&seconds=30", PARAMS_GO_PPROF, &params));
+	assert_int_equal(params.debug, 2);
+	assert_int_equal(params.over_us, 30000000);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		char target[64];
+
+		snprintf(target, sizeof(target), "/x?%s", bad[i]);
+		assert_error(read_target(target, PARAMS_GO_PPROF, &params), ERROR_BAD_REQUEST);
+	}
+}
+
 static void a_census_has_no_objects(void **state)
 {
 	struct params params;
@@ -291,6 +309,7 @@ int main(void)
 		cmocka_unit_test(wrong_labels_have_errors_of_their_own),
 		cmocka_unit_test(what_a_profile_takes_is_read_and_bounded),
 		cmocka_unit_test(what_is_asked_of_objects_is_read_and_bounded),
+		cmocka_unit_test(what_gos_paths_take_is_read),
 		cmocka_unit_test(a_census_has_no_objects),
 		cmocka_unit_test(unknown_parameters_are_named),
 		cmocka_unit_test(what_a_path_does_not_take_is_unknown_to_it),

@@ -1,6 +1,7 @@
 #include "daemon/route.h"
 
 #include "daemon/answer.h"
+#include "daemon/answer_profile.h"
 #include "daemon/exchange.h"
 #include "tests/support/assertions.h"
 
@@ -33,6 +34,10 @@ static void paths_lead_to_their_handlers(void **state)
 		{ "/comm/name", answer_overview },
 		{ "/pid/1/goroutines", answer_goroutines },
 		{ "/pid/1/mappings?format=json", answer_mappings },
+		{ "/pid/1/profile/max_depth=10", answer_profile },
+		{ "/comm/x/debug/pprof/", answer_pprof_index },
+		{ "/pid/1/debug/pprof/heap/seconds=5", answer_pprof_heap },
+		{ "/pid/1/debug/pprof/goroutine?debug=2", answer_pprof_goroutine },
 	};
 
 	(void)state;
@@ -43,7 +48,8 @@ static void paths_lead_to_their_handlers(void **state)
 
 		assert_non_null(route);
 		assert_ptr_equal(route->answer, cases[i].answer);
-		assert_false(for_pprof);
+		assert_int_equal(for_pprof, strstr(cases[i].target, "pprof") ||
+						strstr(cases[i].target, "profile"));
 	}
 }
 
@@ -75,11 +81,9 @@ static void planned_paths_say_so(void **state)
 		"/metrics",
 		"/sd",
 		"/history?exe=x",
-		"/pid/1/profile",
 		"/comm/x/histogram",
 		"/pid/1/object/0xc000",
 		"/pid/1/core",
-		"/pid/1/debug/pprof/heap",
 	};
 
 	(void)state;
@@ -89,6 +93,26 @@ static void planned_paths_say_so(void **state)
 
 		assert_null(find(planned[i], &absence, &for_pprof));
 		assert_non_null(strstr(absence, "not available in this version"));
+	}
+}
+
+static void gos_other_profiles_are_not_ours(void **state)
+{
+	static const char *const targets[] = {
+		"/pid/1/debug/pprof/allocs",   "/pid/1/debug/pprof/profile",
+		"/comm/x/debug/pprof/cmdline", "/pid/1/debug/pprof/heap/x",
+		"/debug/pprof/heap",           "/debug/pprof/",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(targets) / sizeof(*targets); i++) {
+		const char *absence;
+		bool for_pprof;
+
+		assert_null(find(targets[i], &absence, &for_pprof));
+		assert_true(for_pprof);
+		assert_null(strstr(absence, "not available in this version"));
+		assert_non_null(strstr(absence, "heap"));
 	}
 }
 
@@ -116,6 +140,7 @@ int main(void)
 		cmocka_unit_test(paths_lead_to_their_handlers),
 		cmocka_unit_test(other_paths_lead_nowhere),
 		cmocka_unit_test(planned_paths_say_so),
+		cmocka_unit_test(gos_other_profiles_are_not_ours),
 		cmocka_unit_test(errors_for_pprof_are_told_apart),
 	};
 
