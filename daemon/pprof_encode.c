@@ -243,13 +243,17 @@ static void write_about(struct writer *w, const struct pprof_about *about)
 
 /* ---- frames ---- */
 
+/*
+ * A function without a system name is one whose name is as it should be: from others go tool pprof
+ * takes what stands in parentheses, if it finds brackets in them that could be of C++.
+ */
 static void write_function(struct writer *w, size_t place, const struct chain_frame *frame)
 {
 	Pprof__Function *function = &w->functions[place];
 
 	pprof__function__init(function);
 	function->id = place + 1;
-	function->name = function->system_name = text_id(w, frame->name);
+	function->name = text_id(w, frame->name);
 	function->filename = text_id(w, frame->file);
 }
 

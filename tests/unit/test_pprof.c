@@ -158,6 +158,7 @@ static void chains_have_their_leaf_first(void **state)
 	assert_int_equal(sample->value[0], 1000);
 	assert_int_equal(sample->value[1], 64000);
 	assert_true(is_named(profile, sample->location_id[1], "cart. ([]main.Item)"));
+	assert_int_equal(function_of(profile, sample->location_id[1])->system_name, 0);
 	assert_true(is_named(profile, sample->location_id[3], "main.sessions"));
 	root = profile->location[sample->location_id[3] - 1];
 	assert_int_equal(root->line[0]->line, 12);
