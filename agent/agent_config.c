@@ -5,7 +5,7 @@
 
 #include "proto/base/config_file.h"
 
-enum { DEFAULT_MIN_STOP_INTERVAL_MS = 1000, DEFAULT_MAX_SCANS = 4 };
+enum { DEFAULT_MIN_STOP_INTERVAL_MS = 1000, DEFAULT_MAX_SCANS = 4, DEFAULT_MAX_KEPT_SCANS = 8 };
 
 static const double default_huge_page_weight = 0.25;
 
@@ -13,6 +13,7 @@ void agent_config_init(struct agent_config *config)
 {
 	*config = (struct agent_config){ .min_stop_interval_ms = DEFAULT_MIN_STOP_INTERVAL_MS,
 					 .max_scans = DEFAULT_MAX_SCANS,
+					 .max_kept_scans = DEFAULT_MAX_KEPT_SCANS,
 					 .huge_page_weight = default_huge_page_weight };
 }
 
@@ -89,6 +90,12 @@ static struct error *take_values(cfg_t *cfg, struct agent_config *config)
 		config->max_scans = (unsigned)cfg_getint(cfg, "max_scans");
 	if (cfg_size(cfg, "max_scan_memory"))
 		config->max_scan_memory = (uint64_t)cfg_getint(cfg, "max_scan_memory");
+	if (cfg_size(cfg, "max_kept_scans"))
+		config->max_kept_scans = (unsigned)cfg_getint(cfg, "max_kept_scans");
+	if (cfg_size(cfg, "max_kept_memory")) {
+		config->has_max_kept_memory = true;
+		config->max_kept_memory = (uint64_t)cfg_getint(cfg, "max_kept_memory");
+	}
 	if (cfg_size(cfg, "huge_page_weight"))
 		config->huge_page_weight = cfg_getfloat(cfg, "huge_page_weight");
 	return NULL;

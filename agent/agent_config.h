@@ -5,6 +5,7 @@
 #ifndef AGENT_AGENT_CONFIG_H
 #define AGENT_AGENT_CONFIG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,9 @@ struct agent_config {
 	uint64_t min_stop_interval_ms; /* between two stops of one target */
 	unsigned max_scans;            /* at once */
 	uint64_t max_scan_memory;      /* bytes of one decoder; 0: no limit */
+	unsigned max_kept_scans;       /* 0: none is kept */
+	bool has_max_kept_memory;      /* else a part of the machine's */
+	uint64_t max_kept_memory;      /* bytes of all decoders of kept scans */
 	double huge_page_weight;       /* of max_pause, that a stop may take to spare them */
 	char *user;                    /* the daemon's; NULL: not set */
 	char *debug_dir;               /* NULL: AGENT_CONFIG_DEBUG_DIR */

@@ -31,3 +31,17 @@ void audit_log_stop(const struct audit_stop *stop)
 		 log_escape(path, escaped, sizeof(escaped)), mode_name(stop->mode), stop->pause_us,
 		 log_escape(stop->outcome, outcome, sizeof(outcome)));
 }
+
+void audit_log_drop(const struct audit_drop *drop)
+{
+	enum { ID_MAX_SHOWN = 64 };
+	char id[ID_MAX_SHOWN + 1], escaped[4 * ID_MAX_SHOWN + 1], reason[512];
+
+	snprintf(id, sizeof(id), "%.*s", (int)(drop->id.len % INT32_MAX),
+		 drop->id.len ? (const char *)drop->id.data : "");
+	log_info("audit",
+		 "a kept scan was dropped id=\"%s\" pid=%d start_ticks=%" PRIu64
+		 " memory_bytes=%" PRIu64 " reason=\"%s\"",
+		 log_escape(id, escaped, sizeof(escaped)), (int)drop->pid, drop->start_ticks,
+		 drop->memory_bytes, log_escape(drop->reason, reason, sizeof(reason)));
+}

@@ -1,5 +1,6 @@
 /*
- * The audit log: one line for every time that a target was stopped.
+ * The audit log: one line for every time that a target was stopped, and for every scan that is kept
+ * no more.
  */
 #ifndef AGENT_AUDIT_H
 #define AGENT_AUDIT_H
@@ -20,5 +21,15 @@ struct audit_stop {
 };
 
 void audit_log_stop(const struct audit_stop *stop);
+
+struct audit_drop {
+	ProtobufCBinaryData id; /* as the daemon named it; borrowed */
+	pid_t pid;              /* of the target */
+	uint64_t start_ticks;
+	uint64_t memory_bytes; /* that the decoder took */
+	const char *reason;
+};
+
+void audit_log_drop(const struct audit_drop *drop);
 
 #endif

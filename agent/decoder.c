@@ -35,7 +35,7 @@ struct error *decoder_tell_result(struct decoder *decoder, const Goheapd__Decode
 	return err && error_code(err) == ERROR_LIMIT ? error_recode(err, ERROR_OUT_OF_MEMORY) : err;
 }
 
-static struct error *tell_failure(struct decoder *decoder, const struct error *err)
+struct error *decoder_tell_failure(struct decoder *decoder, const struct error *err)
 {
 	Goheapd__DecoderEvent event = GOHEAPD__DECODER_EVENT__INIT;
 	Goheapd__Failure failure;
@@ -125,7 +125,7 @@ int decoder_main(uint64_t memory_limit)
 	if (!err)
 		err = run(&decoder);
 	if (err) {
-		struct error *send_err = tell_failure(&decoder, err);
+		struct error *send_err = decoder_tell_failure(&decoder, err);
 
 		error_free(err);
 		err = send_err;

@@ -1,9 +1,11 @@
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
+#include "agent/decoder_keep.h"
 #include "agent/decoder_plan.h"
 #include "agent/decoder_target.h"
 #include "agent/goruntime/collector.h"
@@ -148,14 +150,36 @@ static struct error *take_selection(const Goheapd__DecodeScan *task, struct labe
 	return NULL;
 }
 
+/* A scan from the stop on. What the decoding borrows lives as long as what was decoded. */
+struct work {
+	struct stop stop;
+	char *exe;
+	struct label *selected;
+	struct decode_request request;
+	struct decoded *decoded; /* NULL unless it is kept */
+};
+
+static void work_fini(struct work *work)
+{
+	decoded_free(work->decoded);
+	free(work->selected);
+	free(work->exe);
+	stop_fini(&work->stop);
+}
+
 static struct error *run(struct decoder *decoder, const Goheapd__DecodeScan *task,
-			 const struct decoder_target *target, const struct stop *stop,
+			 const struct decoder_target *target, struct work *work,
 			 Goheapd__ScanResult **ret)
 {
-	char *exe scoped(freep) = mapped_name(target->opened);
-	struct label *selected scoped(freep) = NULL;
-	struct error *err = take_selection(task, &selected);
-	const struct decode_request request = {
+	const struct stop *stop = &work->stop;
+	struct error *err = take_selection(task, &work->selected);
+
+	work->exe = mapped_name(target->opened);
+	if (!err && !work->exe)
+		err = &error_nomem;
+	if (err)
+		return err;
+	work->request = (struct decode_request){
 		.memory = stop->memory,
 		.layout = target->layout,
 		.threads = stop->threads,
@@ -163,7 +187,7 @@ static struct error *run(struct decoder *decoder, const Goheapd__DecodeScan *tas
 		.maps_fd = decoder_target_fd(target, TARGET_FILE_MAPS),
 		.pagemap_fd = decoder_target_fd(target, TARGET_FILE_PAGEMAP),
 		.status_fd = decoder_target_fd(target, TARGET_FILE_STATUS),
-		.exe = exe,
+		.exe = work->exe,
 		.stopped = stop->message->mode == GOHEAPD__MODE__MODE_STOP,
 		.census = task->depth == GOHEAPD__DEPTH__DEPTH_CENSUS,
 		.want_memory = task->want_memory,
@@ -172,7 +196,7 @@ static struct error *run(struct decoder *decoder, const Goheapd__DecodeScan *tas
 		.want_mappings = task->want_mappings,
 		.want_labels = task->want_labels,
 		.want_label_detail = task->want_label_detail,
-		.selection = { .labels = selected, .count = task->n_select },
+		.selection = { .labels = work->selected, .count = task->n_select },
 		.has_group_by = task->has_group_by,
 		.group_by = text_of(task->group_by),
 		.build = target->info,
@@ -181,10 +205,8 @@ static struct error *run(struct decoder *decoder, const Goheapd__DecodeScan *tas
 		.done_reading = release,
 		.arg = decoder,
 	};
-
-	if (err)
-		return err;
-	return exe ? decode_run(&request, ret) : &error_nomem;
+	return task->keep ? decode_run_kept(&work->request, &work->decoded, ret)
+			  : decode_run(&work->request, ret);
 }
 
 static struct error *add_refusals(const struct decoder_layout *source, Goheapd__ScanInfo *scan)
@@ -281,9 +303,46 @@ static struct error *send_result(struct decoder *decoder, Goheapd__ScanResult *r
 	return decoder_tell_result(decoder, &event);
 }
 
-static struct error *decode(struct decoder *decoder, const Goheapd__DecodeScan *task,
-			    struct decoder_target *target, struct stop *stop)
+/* The target is nobody's business from now on: nothing of it stays open. */
+static void let_go(struct decoder *decoder, struct decoder_target *target, struct work *work)
 {
+	decoded_trim(work->decoded);
+	memory_free(take(work->stop.memory));
+	frame_close_fds(&work->stop.frame);
+	decoder_target_let_go(target);
+	work->request.memory = NULL;
+	work->request.maps_fd = work->request.pagemap_fd = work->request.status_fd = -1;
+	closep(&decoder->keeper);
+	decoder->keeper = -1;
+	malloc_trim(0);
+}
+
+/* Of the first answer only what later ones repeat is held. */
+static void slim_down(Goheapd__ScanResult **result)
+{
+	Goheapd__ScanResult *slim = malloc(sizeof(*slim));
+
+	if (!slim)
+		return;
+	goheapd__scan_result__init(slim);
+	slim->identity = take((*result)->identity);
+	slim->scan = take((*result)->scan);
+	slim->heap = take((*result)->heap);
+	goheapd__scan_result__free_unpacked(*result, NULL);
+	*result = slim;
+}
+
+static struct error *keep(struct decoder *decoder, struct work *work, Goheapd__ScanResult **result)
+{
+	slim_down(result);
+	malloc_trim(0);
+	return decoder_keep(decoder, work->decoded, *result);
+}
+
+static struct error *decode(struct decoder *decoder, const Goheapd__DecodeScan *task,
+			    struct decoder_target *target, struct work *work)
+{
+	struct stop *stop = &work->stop;
 	Goheapd__ScanResult *result = NULL;
 	struct error *err = receive_stop(decoder, stop);
 
@@ -292,13 +351,17 @@ static struct error *decode(struct decoder *decoder, const Goheapd__DecodeScan *
 	if (!err)
 		err = open_memory(target, stop);
 	if (!err)
-		err = doubt_layout(&target->source, run(decoder, task, target, stop, &result));
+		err = doubt_layout(&target->source, run(decoder, task, target, work, &result));
 	if (!err)
 		err = verify_layout(&target->source, result);
 	if (!err)
 		err = complete(target, stop, result);
+	if (!err && work->decoded)
+		let_go(decoder, target, work);
 	if (!err)
 		err = send_result(decoder, result);
+	if (!err && work->decoded)
+		err = keep(decoder, work, &result);
 	goheapd__scan_result__free_unpacked(result, NULL);
 	return err;
 }
@@ -341,7 +404,7 @@ static struct error *check_need(const struct decoder_target *target,
 struct error *decoder_scan(struct decoder *decoder, const Goheapd__DecodeScan *task)
 {
 	struct decoder_target target;
-	struct stop stop = { 0 };
+	struct work work = { 0 };
 	struct error *err = decoder_target_open(decoder, &target);
 
 	if (!err)
@@ -349,8 +412,8 @@ struct error *decoder_scan(struct decoder *decoder, const Goheapd__DecodeScan *t
 	if (!err)
 		err = decoder_plan_send(decoder, &target);
 	if (!err)
-		err = decode(decoder, task, &target, &stop);
-	stop_fini(&stop);
+		err = decode(decoder, task, &target, &work);
+	work_fini(&work);
 	decoder_target_fini(&target);
 	return err;
 }

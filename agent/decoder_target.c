@@ -205,6 +205,15 @@ struct error *decoder_target_open(struct decoder *decoder, struct decoder_target
 	return err ? err : explain(ret, open_opened(decoder, ret));
 }
 
+void decoder_target_let_go(struct decoder_target *target)
+{
+	module_table_free(take(target->modules));
+	memory_free(take(target->memory));
+	decoder_plugins_fini(&target->plugins);
+	elf_file_free(take(target->file));
+	frame_close_fds(&target->frame);
+}
+
 void decoder_target_fini(struct decoder_target *target)
 {
 	module_table_free(target->modules);

@@ -38,6 +38,9 @@ struct decoder_target {
 must_check struct error *decoder_target_open(struct decoder *decoder, struct decoder_target *ret);
 void decoder_target_fini(struct decoder_target *target);
 
+/* Closes all files of the target, and what reads them. Layout and build info stay. */
+void decoder_target_let_go(struct decoder_target *target);
+
 /* How to read the target's memory through a descriptor of it. Belongs to the target. */
 struct live_memory_files decoder_target_files(const struct decoder_target *target, int mem_fd);
 

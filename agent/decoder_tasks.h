@@ -15,7 +15,7 @@ struct build_info;
 struct elf_file;
 
 struct decoder {
-	int agent, keeper;          /* both block */
+	int agent, keeper;          /* both block; no keeper, -1, once a scan is kept */
 	struct frame_reader orders; /* of the agent */
 	struct frame_reader events; /* of the keeper */
 };
@@ -35,6 +35,9 @@ must_check struct error *decoder_identify(struct decoder *decoder, struct frame 
  */
 must_check struct error *decoder_build_info(const struct elf_file *file, struct build_info **ret,
 					    bool *ret_is_go);
+
+/* Says that what was asked could not be done. */
+must_check struct error *decoder_tell_failure(struct decoder *decoder, const struct error *err);
 
 /* The agent's next order. ERROR_SYSTEM if there is none, since then nobody wants a result. */
 must_check struct error *decoder_next_order(struct decoder *decoder, struct frame *ret);

@@ -23,8 +23,13 @@ static void close_socket(struct helper *helper)
 }
 
 /* Its side of the connection is of no more use: nothing it may say now is believed. */
-static void distrust(struct helper *helper, struct error *err)
+void helper_distrust(struct helper *helper, struct error *err)
 {
+	if (!helper->kind || helper->socket < 0) {
+		error_free(err);
+		helper_kill(helper);
+		return;
+	}
 	log_warning("agent", "a %s is ended, the agent goes on pid=%d err=\"%s\"",
 		    helper->kind->role, (int)helper->child.pid, error_message(err));
 	error_free(err);
@@ -56,7 +61,7 @@ static void hear(struct helper *helper)
 		else if (!err)
 			close_socket(helper);
 		if (err)
-			distrust(helper, err);
+			helper_distrust(helper, err);
 	}
 }
 
@@ -88,11 +93,12 @@ static void socket_ready(struct event_source *source, uint32_t events)
 static void process_ready(struct event_source *source, uint32_t events)
 {
 	struct helper *helper = helper_of(source, process_source);
-	const struct helper_kind *kind = helper->kind;
+	const struct helper_kind *kind;
 	int status;
 
 	(void)events;
 	hear(helper);
+	kind = helper->kind;
 	event_remove(helper->loop, &helper->process_source);
 	if (helper->socket >= 0)
 		close_socket(helper);
@@ -145,7 +151,7 @@ struct error *helper_start(struct helper *helper, const struct helper_kind *kind
 
 void helper_fini(struct helper *helper)
 {
-	if (!helper->kind)
+	if (!helper_runs(helper))
 		return;
 	event_remove(helper->loop, &helper->process_source);
 	if (helper->socket >= 0)
@@ -162,7 +168,7 @@ struct error *helper_send(struct helper *helper, const ProtobufCMessage *order, 
 {
 	struct error *err;
 
-	if (!helper->kind || helper->socket < 0)
+	if (!helper_runs(helper) || helper->socket < 0)
 		return NULL;
 	err = frame_queue_add(&helper->queue, order, fds, fd_count);
 	if (err)
@@ -173,12 +179,18 @@ struct error *helper_send(struct helper *helper, const ProtobufCMessage *order, 
 
 void helper_hang_up(struct helper *helper)
 {
-	if (helper->kind && helper->socket >= 0)
+	if (helper_runs(helper) && helper->socket >= 0)
 		shutdown(helper->socket, SHUT_WR);
 }
 
 void helper_kill(struct helper *helper)
 {
-	if (helper->kind)
+	if (helper_runs(helper))
 		child_kill(&helper->child);
+}
+
+void helper_hand_over(struct helper *helper, const struct helper_kind *kind, void *owner)
+{
+	helper->kind = kind;
+	helper->owner = owner;
 }

@@ -28,6 +28,7 @@ struct helper_kind {
 
 struct helper {
 	const struct helper_kind *kind; /* NULL: never started, or ended */
+	void *owner;                    /* to set once it has started, for the owner's use */
 	struct event_loop *loop;
 	struct child child;
 	bool distrusted; /* killed for what it said */
@@ -45,9 +46,10 @@ must_check struct error *helper_start(struct helper *helper, const struct helper
 /* Kills and reaps it if it still runs; ended is not called. */
 void helper_fini(struct helper *helper);
 
+/* For these, NULL is a helper that has ended. */
 static inline bool helper_runs(const struct helper *helper)
 {
-	return helper->kind != NULL;
+	return helper && helper->kind;
 }
 
 /* Sends an order; fine, and without effect, after its end. Descriptors stay the caller's. */
@@ -57,5 +59,15 @@ must_check struct error *helper_send(struct helper *helper, const ProtobufCMessa
 /* Tells it to come to its end, by closing our direction. */
 void helper_hang_up(struct helper *helper);
 void helper_kill(struct helper *helper);
+
+/* Kills it for what it said, or did not say; nothing that it says from now on is heard. Consumes
+ * err, which is logged. */
+void helper_distrust(struct helper *helper, struct error *err);
+
+/*
+ * Hands a helper that runs to another owner, with the kind that its messages and its end go to from
+ * now on. May be called from within either.
+ */
+void helper_hand_over(struct helper *helper, const struct helper_kind *kind, void *owner);
 
 #endif

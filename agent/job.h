@@ -19,6 +19,7 @@ struct supervisor;
 /* Where the answer goes. It fills in the id; the answer is borrowed for the call. */
 struct reply {
 	void (*answer)(struct reply *reply, Goheapd__Answer *answer);
+	const void *asker; /* the session: what is kept is kept for it */
 };
 
 struct job_ops {

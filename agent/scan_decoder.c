@@ -67,7 +67,7 @@ static struct error *hear_failure(struct scan_job *scan, const Goheapd__Failure 
 
 static struct error *hear_decoder(struct helper *helper, struct frame *frame)
 {
-	struct scan_job *scan = scan_of(helper, decoder);
+	struct scan_job *scan = helper->owner;
 	Goheapd__DecoderEvent *event = (Goheapd__DecoderEvent *)frame->message;
 
 	switch (event->body_case) {
@@ -89,7 +89,7 @@ static struct error *hear_decoder(struct helper *helper, struct frame *frame)
 	return error_new(ERROR_FORMAT, "event %d of a scan", event->body_case);
 }
 
-static struct error *describe_death(const struct helper *helper, int status)
+struct error *scan_decoder_death(const struct helper *helper, int status)
 {
 	if (helper->distrusted)
 		return error_new(ERROR_SYSTEM, "the decoder said what no decoder of ours says");
@@ -104,10 +104,10 @@ static struct error *describe_death(const struct helper *helper, int status)
 
 static void decoder_ended(struct helper *helper, int status)
 {
-	struct scan_job *scan = scan_of(helper, decoder);
+	struct scan_job *scan = helper->owner;
 
 	if (!scan->result && !scan->decoder_failure)
-		scan->decoder_failure = describe_death(helper, status);
+		scan->decoder_failure = scan_decoder_death(helper, status);
 	scan_settle(scan);
 }
 

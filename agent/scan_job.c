@@ -7,6 +7,7 @@
 #include <sys/sysinfo.h>
 
 #include "agent/facts.h"
+#include "agent/report/message.h"
 #include "agent/scan_state.h"
 #include "agent/supervise.h"
 
@@ -22,12 +23,37 @@ void scan_give_up(struct scan_job *scan, struct error *err)
 		error_free(err);
 	else
 		scan->own_failure = err;
-	helper_kill(&scan->decoder);
+	helper_kill(scan->decoder);
 	helper_hang_up(&scan->keeper);
 	event_timer_set(&scan->timer, SCAN_LET_GO_MS);
 }
 
 /* ---- the answer ---- */
+
+/* Hands the decoder over to what is kept; the answer says until when, or why not. */
+static struct error *keep(struct scan_job *scan, Goheapd__ScanResult *result)
+{
+	const struct kept_offer offer = {
+		.asker = scan->job.reply->asker,
+		.id = scan->scan->keep->id,
+		.ms = scan->scan->keep->ms,
+		.pid = scan->pid,
+		.start_ticks = scan->start_ticks,
+	};
+	struct error *err = kept_table_add(&scan->job.supervisor->kept, &offer, scan->decoder,
+					   &result->kept_until_ns);
+	struct error *warn_err;
+
+	result->has_kept_until_ns = !err;
+	if (!err) {
+		scan->decoder = NULL;
+		return NULL;
+	}
+	warn_err = message_warn(result->scan, "not_kept", "the graph of this scan is not kept: %s",
+				error_message(err));
+	error_free(err);
+	return warn_err;
+}
 
 /* What the agent knows better than the decoder: whom it was about, and how long it all took. */
 static void answer_result(struct scan_job *scan)
@@ -35,6 +61,7 @@ static void answer_result(struct scan_job *scan)
 	Goheapd__Answer *answer = scan->result;
 	Goheapd__Identity *identity =
 	    scan->scan ? answer->scan->identity : answer->overview->identity;
+	struct error *err = NULL;
 
 	identity->start_ticks = scan->start_ticks;
 	identity->start_time_ns =
@@ -45,8 +72,14 @@ static void answer_result(struct scan_job *scan)
 		answer->scan->scan->total_us = supervisor_now_us() - scan->begun_us;
 		answer->scan->scan->has_prepare_us = true;
 		answer->scan->scan->prepare_us = scan->prepare_us;
+		answer->scan->has_kept_until_ns = false;
 	}
-	job_answer(&scan->job, answer);
+	if (scan->scan && scan->scan->keep)
+		err = keep(scan, answer->scan);
+	if (err)
+		job_fail(&scan->job, err);
+	else
+		job_answer(&scan->job, answer);
 }
 
 /* The keeper knows best why the decoder could not go on: the target has ended. */
@@ -70,7 +103,7 @@ static void answer_failure(struct scan_job *scan)
  */
 void scan_settle(struct scan_job *scan)
 {
-	bool decoding = helper_runs(&scan->decoder) && !scan->decoder_failure && !scan->result;
+	bool decoding = helper_runs(scan->decoder) && !scan->decoder_failure && !scan->result;
 
 	if (!decoding && !scan->result)
 		helper_hang_up(&scan->keeper);
@@ -82,10 +115,10 @@ void scan_settle(struct scan_job *scan)
 		 (!decoding || scan->own_failure || (scan->keeper_failure && !scan->released)))
 		answer_failure(scan);
 	if (!scan->job.reply) {
-		helper_kill(&scan->decoder);
+		helper_kill(scan->decoder);
 		scan->job.target = 0;
 	}
-	if (!helper_runs(&scan->keeper) && !helper_runs(&scan->decoder))
+	if (!helper_runs(&scan->keeper) && !helper_runs(scan->decoder))
 		supervisor_remove(&scan->job);
 }
 
@@ -117,7 +150,8 @@ static void scan_free(struct job *job)
 	struct scan_job *scan = scan_of(job, job);
 
 	helper_fini(&scan->keeper);
-	helper_fini(&scan->decoder);
+	helper_fini(scan->decoder);
+	free(scan->decoder);
 	event_timer_fini(&scan->timer);
 	goheapd__scan__free_unpacked(scan->scan, NULL);
 	goheapd__injection__free_unpacked(scan->injection, NULL);
@@ -144,8 +178,9 @@ static struct error *start_helpers(struct scan_job *scan, uint64_t memory_limit)
 	decoder_side = sockets[1];
 	err = event_timer_init(&scan->timer, loop, time_is_up);
 	if (!err)
-		err = helper_start(&scan->decoder, &scan_decoder_kind, loop, decoder_side,
+		err = helper_start(scan->decoder, &scan_decoder_kind, loop, decoder_side,
 				   memory_limit);
+	scan->decoder->owner = scan;
 	if (!err)
 		err = helper_start(&scan->keeper, &scan_keeper_kind, loop, keeper_side, 0);
 	scan->keepers = 1;
@@ -207,9 +242,12 @@ static struct error *send_scan(struct scan_job *scan, uint64_t memory_limit)
 	decode.group_by = request->group_by;
 	decode.workers = worker_count();
 	decode.memory_limit = memory_limit;
+	decode.analysis = request->analysis;
+	decode.has_keep = true;
+	decode.keep = request->keep && scan->job.supervisor->config.max_kept_scans > 0;
 	decoder_order.body_case = GOHEAPD__DECODER_ORDER__BODY_SCAN;
 	decoder_order.scan = &decode;
-	err = helper_send(&scan->decoder, &decoder_order.base, NULL, 0);
+	err = helper_send(scan->decoder, &decoder_order.base, NULL, 0);
 	if (err)
 		return err;
 	keep.pid = request->pid;
@@ -222,7 +260,7 @@ static struct error *send_scan(struct scan_job *scan, uint64_t memory_limit)
 	keep.debug_dir = debug_dir_of(scan);
 	keeper_order.body_case = GOHEAPD__KEEPER_ORDER__BODY_SCAN;
 	keeper_order.scan = &keep;
-	return helper_send(&scan->keeper, &keeper_order.base, &scan->decoder.child.pidfd, 1);
+	return helper_send(&scan->keeper, &keeper_order.base, &scan->decoder->child.pidfd, 1);
 }
 
 static struct error *send_overview(struct scan_job *scan, const Goheapd__Overview *request)
@@ -237,7 +275,7 @@ static struct error *send_overview(struct scan_job *scan, const Goheapd__Overvie
 	decode.workers = worker_count();
 	decoder_order.body_case = GOHEAPD__DECODER_ORDER__BODY_OVERVIEW;
 	decoder_order.overview = &decode;
-	err = helper_send(&scan->decoder, &decoder_order.base, NULL, 0);
+	err = helper_send(scan->decoder, &decoder_order.base, NULL, 0);
 	if (err)
 		return err;
 	observe.pid = request->pid;
@@ -257,6 +295,11 @@ static struct scan_job *scan_new(struct supervisor *supervisor, struct reply *re
 
 	if (!scan)
 		return NULL;
+	scan->decoder = calloc(1, sizeof(*scan->decoder));
+	if (!scan->decoder) {
+		free(scan);
+		return NULL;
+	}
 	scan->job = (struct job){ .supervisor = supervisor, .ops = ops, .reply = reply };
 	scan->job.is_scan = ops == &scan_ops;
 	scan->timer.source.fd = -1;

@@ -29,7 +29,7 @@ static struct error *hear_opened(struct scan_job *scan, const Goheapd__KeeperOpe
 	file.key = &scan->executable;
 	order.body_case = GOHEAPD__DECODER_ORDER__BODY_INDEX;
 	order.index = &file;
-	return helper_send(&scan->decoder, &order.base, &fd, fd < 0 ? 0 : 1);
+	return helper_send(scan->decoder, &order.base, &fd, fd < 0 ? 0 : 1);
 }
 
 /* A copy of a message that is about to be freed. */

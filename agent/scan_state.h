@@ -15,7 +15,8 @@ enum { SCAN_LET_GO_MS = 5000 };
 
 struct scan_job {
 	struct job job;
-	struct helper keeper, decoder;
+	struct helper keeper;
+	struct helper *decoder;   /* NULL: in other hands, with what it keeps */
 	struct event_timer timer; /* the request's time, then the time to let go */
 	Goheapd__Scan *scan;      /* what was asked for; NULL: an overview */
 	pid_t pid;
@@ -49,6 +50,9 @@ extern const struct helper_kind scan_keeper_kind, scan_decoder_kind;
 
 /* What a keeper's order says of seccomp filters; borrows from the configuration. */
 Goheapd__CloneAllowed scan_clone_allowed(const struct scan_job *scan);
+
+/* Why a decoder that has ended like this has no result. */
+must_check struct error *scan_decoder_death(const struct helper *decoder, int status);
 
 /* Lets everything go at once. Consumes err; the first reason counts. */
 void scan_give_up(struct scan_job *scan, struct error *err);

@@ -57,6 +57,7 @@ static void session_free(struct session *session)
 		job_abandon(request->job);
 		free(request);
 	}
+	supervise_forget(session->supervisor, session);
 	event_remove(session->supervisor->loop, &session->source);
 	frame_queue_fini(&session->queue);
 	frame_reader_fini(&session->reader);
@@ -206,6 +207,8 @@ static struct error *start_job(struct session *session, const Goheapd__Request *
 		return supervise_list(supervisor, &open->reply, &open->job);
 	case GOHEAPD__REQUEST__BODY_OVERVIEW:
 		return supervise_overview(supervisor, request->overview, &open->reply, &open->job);
+	case GOHEAPD__REQUEST__BODY_ASK:
+		return supervise_ask(supervisor, request->ask, &open->reply, &open->job);
 	default:
 		return supervise_scan(supervisor, request->scan, &open->reply, &open->job,
 				      ret_retry_after_ms);
@@ -228,6 +231,7 @@ static struct error *answer_by_job(struct session *session, const Goheapd__Reque
 	open->session = session;
 	open->id = request->id;
 	open->reply.answer = job_answered;
+	open->reply.asker = session;
 	err = start_job(session, request, open, &retry_after_ms);
 	if (err)
 		return refuse(session, request->id, err, retry_after_ms);
@@ -235,6 +239,33 @@ static struct error *answer_by_job(struct session *session, const Goheapd__Reque
 	session->open = take(open);
 	session->open_count++;
 	return NULL;
+}
+
+static struct error *answer_list_kept(struct session *session, const Goheapd__Request *request)
+{
+	Goheapd__Answer answer = GOHEAPD__ANSWER__INIT;
+	Goheapd__KeptScans *list;
+	struct error *err = supervise_list_kept(session->supervisor, session, &list);
+
+	if (err)
+		return refuse(session, request->id, err, 0);
+	answer.id = request->id;
+	answer.body_case = GOHEAPD__ANSWER__BODY_KEPT_SCANS;
+	answer.kept_scans = list;
+	send_answer(session, &answer);
+	goheapd__kept_scans__free_unpacked(list, NULL);
+	return NULL;
+}
+
+/* What only changes how long a scan is kept is answered at once. */
+static struct error *answer_ask(struct session *session, const Goheapd__Request *request)
+{
+	struct error *err;
+
+	if (!request->ask->drop && !request->ask->has_keep_ms)
+		return answer_by_job(session, request);
+	err = supervise_change_kept(session->supervisor, session, request->ask);
+	return err ? refuse(session, request->id, err, 0) : answer_list_kept(session, request);
 }
 
 /* One that was answered meanwhile is no mistake: the answer is on its way. */
@@ -261,6 +292,8 @@ static const struct request {
 	{ GOHEAPD__REQUEST__BODY_LOOK_PROCESS, SESSION_READY, answer_look },
 	{ GOHEAPD__REQUEST__BODY_OVERVIEW, SESSION_READY, answer_by_job },
 	{ GOHEAPD__REQUEST__BODY_SCAN, SESSION_READY, answer_by_job },
+	{ GOHEAPD__REQUEST__BODY_ASK, SESSION_READY, answer_ask },
+	{ GOHEAPD__REQUEST__BODY_LIST_KEPT, SESSION_READY, answer_list_kept },
 	{ GOHEAPD__REQUEST__BODY_CANCEL, SESSION_READY, answer_cancel },
 };
 

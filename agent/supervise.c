@@ -12,6 +12,8 @@ enum {
 	/* Overviews and listings at once; they stop nobody, but each is two processes of ours. */
 	LIGHT_JOBS_MAX = 8,
 	BUSY_RETRY_MS = 500,
+	/* The part of the machine's memory that kept scans may take, unless it is configured. */
+	KEPT_MEMORY_SHARE = 8,
 };
 
 uint64_t supervisor_now_us(void)
@@ -20,6 +22,21 @@ uint64_t supervisor_now_us(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static struct error *init_kept(struct supervisor *supervisor)
+{
+	const struct agent_config *config = &supervisor->config;
+	struct kept_limits limits = {
+		.count_max = config->max_kept_scans,
+		.memory_max = config->max_kept_memory,
+		.answer_max_ms = KEPT_ANSWER_MAX_MS,
+		.look_ms = KEPT_LOOK_MS,
+	};
+
+	if (!config->has_max_kept_memory)
+		limits.memory_max = pressure_machine_bytes(&supervisor->procfs) / KEPT_MEMORY_SHARE;
+	return kept_table_init(&supervisor->kept, supervisor->loop, &supervisor->procfs, &limits);
 }
 
 struct error *supervisor_init(struct supervisor *supervisor, struct event_loop *loop,
@@ -32,6 +49,8 @@ struct error *supervisor_init(struct supervisor *supervisor, struct event_loop *
 	identity_cache_init(&supervisor->identities);
 	supervisor->indexes.folder_fd = -1;
 	err = procfs_init(&supervisor->procfs, "/proc", "/sys/fs/cgroup");
+	if (!err)
+		err = init_kept(supervisor);
 	if (err)
 		return err;
 	/* an index saves time; a scan needs none */
@@ -47,6 +66,7 @@ void supervisor_fini(struct supervisor *supervisor)
 {
 	while (supervisor->jobs)
 		supervisor_remove(supervisor->jobs);
+	kept_table_fini(&supervisor->kept);
 	index_store_fini(&supervisor->indexes);
 	identity_cache_fini(&supervisor->identities);
 	floor_fini(&supervisor->floor);
@@ -76,6 +96,7 @@ void supervisor_stop(struct supervisor *supervisor)
 	struct job *next;
 
 	supervisor->stopping = true;
+	kept_table_drop_all(&supervisor->kept, NULL, "the agent ends");
 	for (struct job *job = supervisor->jobs; job; job = next) {
 		next = job->next;
 		job->ops->stop(job);
@@ -209,4 +230,27 @@ struct error *supervise_scan(struct supervisor *supervisor, const Goheapd__Scan 
 	if (!err)
 		err = admit_scan(supervisor, request, ret_retry_after_ms);
 	return err ? err : scan_job_start(supervisor, request, reply, ret);
+}
+
+struct error *supervise_ask(struct supervisor *supervisor, const Goheapd__Ask *request,
+			    struct reply *reply, struct job **ret)
+{
+	return kept_table_ask(&supervisor->kept, reply->asker, request, reply, ret);
+}
+
+struct error *supervise_change_kept(struct supervisor *supervisor, const void *asker,
+				    const Goheapd__Ask *request)
+{
+	return kept_table_change(&supervisor->kept, asker, request);
+}
+
+struct error *supervise_list_kept(struct supervisor *supervisor, const void *asker,
+				  Goheapd__KeptScans **ret)
+{
+	return kept_table_list(&supervisor->kept, asker, ret);
+}
+
+void supervise_forget(struct supervisor *supervisor, const void *asker)
+{
+	kept_table_drop_all(&supervisor->kept, asker, "who asked for it has gone");
 }

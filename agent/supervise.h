@@ -11,6 +11,7 @@
 #include "agent/identity_cache.h"
 #include "agent/index_store.h"
 #include "agent/job.h"
+#include "agent/kept_scan.h"
 #include "agent/target/procfs.h"
 
 struct session;
@@ -22,6 +23,7 @@ struct supervisor {
 	struct floor floor;
 	struct index_store indexes;
 	struct identity_cache identities;
+	struct kept_table kept;
 	struct job *jobs;
 	struct session *sessions;
 	bool stopping;
@@ -46,6 +48,18 @@ must_check struct error *supervise_overview(struct supervisor *supervisor,
 must_check struct error *supervise_scan(struct supervisor *supervisor, const Goheapd__Scan *request,
 					struct reply *reply, struct job **ret,
 					uint64_t *ret_retry_after_ms);
+
+/* A question to what the asker keeps. *ret belongs to the supervisor. */
+must_check struct error *supervise_ask(struct supervisor *supervisor, const Goheapd__Ask *request,
+				       struct reply *reply, struct job **ret);
+/* Drops or prolongs it. */
+must_check struct error *supervise_change_kept(struct supervisor *supervisor, const void *asker,
+					       const Goheapd__Ask *request);
+/* The caller frees *ret. */
+must_check struct error *supervise_list_kept(struct supervisor *supervisor, const void *asker,
+					     Goheapd__KeptScans **ret);
+/* The asker has gone, and with it what it keeps. */
+void supervise_forget(struct supervisor *supervisor, const void *asker);
 
 /* Admits no more and lets everything go; the loop is stopped when the last job has gone. */
 void supervisor_stop(struct supervisor *supervisor);

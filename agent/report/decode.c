@@ -26,6 +26,20 @@
 
 enum { STATUS_SIZE = 16 << 10 };
 
+void decoded_trim(struct decoded *decoded)
+{
+	resident_free(take(decoded->resident));
+	maps_free(take(decoded->maps));
+	page_alloc_free(take(decoded->pages));
+	goroutine_list_free(take(decoded->list));
+	stack_walker_free(take(decoded->walker));
+	free(take(decoded->scans));
+	label_usage_fini(&decoded->sets);
+	label_owners_fini(&decoded->owners);
+	range_list_fini(&decoded->metadata);
+	range_list_fini(&decoded->stacks);
+}
+
 void decoded_fini(struct decoded *decoded)
 {
 	label_usage_fini(&decoded->sets);
@@ -303,21 +317,63 @@ static bool is_want_of_memory(const struct error *err)
 	return error_code(err) == ERROR_OUT_OF_MEMORY || error_code(err) == ERROR_NOMEM;
 }
 
-struct error *decode_run(const struct decode_request *request, Goheapd__ScanResult **ret)
+static struct error *run_into(struct decoded *decoded, Goheapd__ScanResult **ret)
 {
-	struct decoded decoded scoped(decoded_fini) = { .request = request };
+	const struct decode_request *request = decoded->request;
 	Goheapd__ScanResult *result = NULL;
 	struct error *err = scan_report_new(&result);
 
 	if (err)
 		return err;
-	err = run(&decoded, result);
-	if (err && decoded.need.enough && is_want_of_memory(err))
-		err = memory_need_refuse(&decoded.need, request->memory_limit, err);
+	err = run(decoded, result);
+	if (err && decoded->need.enough && is_want_of_memory(err))
+		err = memory_need_refuse(&decoded->need, request->memory_limit, err);
 	if (err) {
 		goheapd__scan_result__free_unpacked(result, NULL);
 		return err;
 	}
 	*ret = result;
+	return NULL;
+}
+
+struct error *decode_run(const struct decode_request *request, Goheapd__ScanResult **ret)
+{
+	struct decoded decoded scoped(decoded_fini) = { .request = request };
+
+	return run_into(&decoded, ret);
+}
+
+void decoded_free(struct decoded *decoded)
+{
+	if (!decoded)
+		return;
+	decoded_fini(decoded);
+	free(decoded);
+}
+
+struct error *decode_run_kept(const struct decode_request *request, struct decoded **ret_decoded,
+			      Goheapd__ScanResult **ret)
+{
+	struct decoded *decoded = calloc(1, sizeof(*decoded));
+	struct error *err;
+
+	if (!decoded)
+		return &error_nomem;
+	decoded->request = request;
+	err = run_into(decoded, ret);
+	if (err)
+		decoded_free(decoded);
+	else
+		*ret_decoded = decoded;
+	return err;
+}
+
+struct error *decode_answer(struct decoded *decoded, const Goheapd__Analysis *analysis,
+			    Goheapd__ScanResult *result)
+{
+	(void)decoded, (void)result;
+	if (analysis->profile || analysis->histogram || analysis->objects || analysis->object ||
+	    analysis->dominators || analysis->goroutine_retained)
+		return error_new(ERROR_UNSUPPORTED, "types of objects are not kept with a scan");
 	return NULL;
 }

@@ -15,10 +15,11 @@
 #include "proto/goheapd.pb-c.h"
 
 struct build_info;
+struct decoded;
 struct layout;
 struct stopped_thread;
 
-/* All borrowed for the call. */
+/* All borrowed for the call, and for the life of what was decoded. */
 struct decode_request {
 	struct memory *memory;       /* of the snapshot, or of the stopped target */
 	const struct layout *layout; /* relocated */
@@ -58,5 +59,23 @@ struct decode_request {
  */
 must_check struct error *decode_run(const struct decode_request *request,
 				    Goheapd__ScanResult **ret);
+
+/* The same, and all that was decoded stays for later questions. The caller frees it. */
+must_check struct error *decode_run_kept(const struct decode_request *request,
+					 struct decoded **ret_decoded, Goheapd__ScanResult **ret);
+void decoded_free(struct decoded *decoded);
+
+/*
+ * Gives back what only the first answer needs, and what reads the memory. The request's memory and
+ * files are not used from now on.
+ */
+void decoded_trim(struct decoded *decoded);
+
+/*
+ * Adds what analysis asks for to a result, out of what is held since decoded_trim.
+ * ERROR_UNSUPPORTED for what was not kept.
+ */
+must_check struct error *decode_answer(struct decoded *decoded, const Goheapd__Analysis *analysis,
+				       Goheapd__ScanResult *result);
 
 #endif

@@ -10,6 +10,7 @@
 enum {
 	INTERVAL_MAX_SECONDS = 86400,
 	SCANS_MAX = 64,
+	KEPT_SCANS_MAX = 64,
 	METRIC_LABELS_MAX = 16,
 	METRIC_KEY_MAX_BYTES = 128,
 	METRIC_SERIES_MAX = 1000,
@@ -58,24 +59,37 @@ static int check_weight(cfg_t *cfg, cfg_opt_t *opt)
 	return -1;
 }
 
-static int check_count(cfg_t *cfg, cfg_opt_t *opt, long max)
+static int check_count(cfg_t *cfg, cfg_opt_t *opt, long min, long max)
 {
 	long count = cfg_opt_getnint(opt, cfg_opt_size(opt) - 1);
 
-	if (count >= 1 && count <= max)
+	if (count >= min && count <= max)
 		return 0;
-	cfg_error(cfg, "%s goes from 1 to %ld", cfg_opt_name(opt), max);
+	cfg_error(cfg, "%s goes from %ld to %ld", cfg_opt_name(opt), min, max);
 	return -1;
 }
 
 static int check_scans(cfg_t *cfg, cfg_opt_t *opt)
 {
-	return check_count(cfg, opt, SCANS_MAX);
+	return check_count(cfg, opt, 1, SCANS_MAX);
+}
+
+static int check_kept_scans(cfg_t *cfg, cfg_opt_t *opt)
+{
+	return check_count(cfg, opt, 0, KEPT_SCANS_MAX);
+}
+
+static int check_kept_memory(cfg_t *cfg, cfg_opt_t *opt)
+{
+	if (cfg_opt_getnint(opt, cfg_opt_size(opt) - 1) >= 0)
+		return 0;
+	cfg_error(cfg, "%s is a number of bytes", cfg_opt_name(opt));
+	return -1;
 }
 
 static int check_series(cfg_t *cfg, cfg_opt_t *opt)
 {
-	return check_count(cfg, opt, METRIC_SERIES_MAX);
+	return check_count(cfg, opt, 1, METRIC_SERIES_MAX);
 }
 
 static int check_memory(cfg_t *cfg, cfg_opt_t *opt)
@@ -140,6 +154,7 @@ static const struct {
 	{ "metric_labels", check_labels },           { "metric_series_max", check_series },
 	{ "clone_allowed_cgroups", check_patterns }, { "clone_allowed_units", check_patterns },
 	{ "huge_page_weight", check_weight },        { "debug_dir", check_folder },
+	{ "max_kept_scans", check_kept_scans },      { "max_kept_memory", check_kept_memory },
 };
 
 /* ---- reading ---- */
@@ -150,6 +165,8 @@ static cfg_t *make_parser(void)
 		CFG_FLOAT("min_stop_interval", 0, CFGF_NODEFAULT),
 		CFG_INT("max_scans", 0, CFGF_NODEFAULT),
 		CFG_INT("max_scan_memory", 0, CFGF_NODEFAULT),
+		CFG_INT("max_kept_scans", 0, CFGF_NODEFAULT),
+		CFG_INT("max_kept_memory", 0, CFGF_NODEFAULT),
 		CFG_STR("user", NULL, CFGF_NODEFAULT),
 		CFG_STR_LIST("metric_labels", NULL, CFGF_NODEFAULT),
 		CFG_INT("metric_series_max", 0, CFGF_NODEFAULT),

@@ -49,6 +49,11 @@ void frame_fini(struct frame *frame)
 	close_all(frame->fds, &frame->fd_count);
 }
 
+void frame_close_fds(struct frame *frame)
+{
+	close_all(frame->fds, &frame->fd_count);
+}
+
 int frame_take_fd(struct frame *frame, unsigned index)
 {
 	return index < frame->fd_count ? take_fd(frame->fds[index]) : -1;

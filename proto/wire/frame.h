@@ -45,6 +45,9 @@ struct frame {
 /* Frees the message and closes what is left of the descriptors; fine on an empty frame. */
 void frame_fini(struct frame *frame);
 
+/* Closes what is left of the descriptors; the message stays. */
+void frame_close_fds(struct frame *frame);
+
 /* Moves descriptor number index out of the frame, -1 if there is none. The caller closes it. */
 int frame_take_fd(struct frame *frame, unsigned index);
 

@@ -69,6 +69,44 @@ struct error *supervise_scan(struct supervisor *supervisor, const Goheapd__Scan 
 	return start(reply, ret);
 }
 
+struct error *supervise_ask(struct supervisor *supervisor, const Goheapd__Ask *request,
+			    struct reply *reply, struct job **ret)
+{
+	(void)supervisor;
+	(void)request;
+	return start(reply, ret);
+}
+
+struct error *supervise_change_kept(struct supervisor *supervisor, const void *asker,
+				    const Goheapd__Ask *request)
+{
+	(void)supervisor;
+	assert_non_null(asker);
+	return request->drop ? NULL : error_new(ERROR_NOT_FOUND, "it is kept no more");
+}
+
+struct error *supervise_list_kept(struct supervisor *supervisor, const void *asker,
+				  Goheapd__KeptScans **ret)
+{
+	Goheapd__KeptScans *list = malloc(sizeof(*list));
+
+	(void)supervisor;
+	assert_non_null(asker);
+	assert_non_null(list);
+	goheapd__kept_scans__init(list);
+	*ret = list;
+	return NULL;
+}
+
+static unsigned forgotten; /* sessions that have gone */
+
+void supervise_forget(struct supervisor *supervisor, const void *asker)
+{
+	(void)supervisor;
+	assert_non_null(asker);
+	forgotten++;
+}
+
 struct error *supervise_look(struct supervisor *supervisor, pid_t pid, Goheapd__Process **ret)
 {
 	Goheapd__Process *process = malloc(sizeof(*process));
