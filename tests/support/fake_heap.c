@@ -291,6 +291,15 @@ void fake_heap_point(struct fake_heap *heap, uint32_t object, uint64_t word, tad
 	heap->table.pointers[i][at / 64] |= UINT64_C(1) << at % 64;
 }
 
+void fake_heap_store(struct fake_heap *heap, uint32_t object, uint64_t word, uint64_t value)
+{
+	const struct span *span = span_table_span_of(&heap->table, object);
+	uint32_t i = span_index(&heap->table, span);
+
+	assert(word < span->elem_size / 8);
+	heap->table.bytes[i][(span_object_addr(span, object) - span->base) / 8 + word] = value;
+}
+
 void fake_heap_set_slot(struct fake_heap *heap, uint32_t object, enum fake_slot state)
 {
 	struct span_table *table = &heap->table;

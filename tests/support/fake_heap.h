@@ -44,6 +44,9 @@ taddr fake_heap_addr(const struct fake_heap *heap, uint32_t object);
 /* Puts a pointer to addr into a word of an object. */
 void fake_heap_point(struct fake_heap *heap, uint32_t object, uint64_t word, taddr addr);
 
+/* Puts a number, which is no pointer, there. */
+void fake_heap_store(struct fake_heap *heap, uint32_t object, uint64_t word, uint64_t value);
+
 enum fake_slot { FAKE_ALLOCATED, FAKE_FREE, FAKE_CONDEMNED, FAKE_IN_FLIGHT };
 void fake_heap_set_slot(struct fake_heap *heap, uint32_t object, enum fake_slot state);
 
