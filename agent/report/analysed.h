@@ -7,9 +7,12 @@
 
 #include <stdint.h>
 
+struct build_info;
 struct dominators;
 struct go_types;
+struct goroutine_table;
 struct graph;
+struct label_table;
 struct layout;
 struct mark;
 struct memory;
@@ -39,6 +42,9 @@ struct analysed {
 	const struct variable_table *variables;
 	struct go_types *types;
 	const struct reference_walk *walk;
+	const struct goroutine_table *goroutines;
+	const struct label_table *labels; /* NULL: they were not wanted */
+	const struct build_info *build;   /* for the modules of packages; NULL: not known */
 	unsigned thread_count;
 
 	/* NULL and nothing unless retained sizes are wanted. */
