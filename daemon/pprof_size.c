@@ -2,18 +2,11 @@
 
 #include <string.h>
 
-/*
- * What parts of the message take at most, with their tags and lengths: numbers below 2^32 take five
- * bytes, values ten.
- */
-enum {
-	SAMPLE_BYTES = 6 + 6 + 22,
-	LABEL_BYTES = 14,
-	USED_LABEL_BYTES = 26,
-	FRAME_BYTES = 28 + 26, /* function and location */
-	TEXT_BYTES = 6,
-	REPLACEMENT_GROWTH = 3, /* an invalid byte becomes three */
-};
+/* A tag, and a length of up to two megabytes. */
+enum { TAG_BYTES = 1, SHORT_BYTES = 1, LENGTH_BYTES = 3, LINE_NUMBER_BYTES = 5 };
+
+/* Besides the texts of frames, files and labels: what a profile says of itself. */
+enum { OTHER_TEXTS = 2000, REPLACEMENT_GROWTH = 3 /* an invalid byte becomes three */ };
 
 /* What does not change by folding, which keeps the numbers of frames and label sets. */
 struct sizer {
@@ -22,6 +15,7 @@ struct sizer {
 	size_t file_count;
 	size_t *file_bytes;
 	struct id_index file_index;
+	size_t id_bytes, text_id_bytes; /* that a number of a frame or a text takes at most */
 };
 
 struct measure {
@@ -35,16 +29,23 @@ static void sizer_fini(struct sizer *sizer)
 	id_index_fini(&sizer->file_index);
 }
 
+static size_t number_bytes(uint64_t number)
+{
+	size_t size = 1;
+
+	while (number >>= 7)
+		size++;
+	return size;
+}
+
 static size_t text_bytes_of(ProtobufCBinaryData text)
 {
-	size_t size = text.len * REPLACEMENT_GROWTH;
+	size_t size = text.len;
 
-	for (size_t i = 0; i < text.len; i++) {
-		if (text.data[i] >= 0x80)
-			return TEXT_BYTES +
-			       (size < PPROF_TEXT_MAX_BYTES ? size : PPROF_TEXT_MAX_BYTES);
-	}
-	return TEXT_BYTES + (text.len < PPROF_TEXT_MAX_BYTES ? text.len : PPROF_TEXT_MAX_BYTES);
+	for (size_t i = 0; i < text.len && size == text.len; i++)
+		size = text.data[i] < 0x80 ? size : size * REPLACEMENT_GROWTH;
+	return TAG_BYTES + LENGTH_BYTES +
+	       (size < PPROF_TEXT_MAX_BYTES ? size : PPROF_TEXT_MAX_BYTES);
 }
 
 struct wanted_file {
@@ -83,6 +84,15 @@ static struct error *file_id(struct sizer *sizer, uint32_t frame, uint32_t *firs
 	return NULL;
 }
 
+static size_t most_texts(const struct chain_tree *tree)
+{
+	size_t count = OTHER_TEXTS + 2 * tree->frame_count;
+
+	for (size_t i = 0; i < tree->label_count; i++)
+		count += 2 * tree->labels[i].count;
+	return count;
+}
+
 static struct error *sizer_init(struct sizer *sizer, const struct chain_tree *tree)
 {
 	size_t count = tree->frame_count + 1;
@@ -91,6 +101,8 @@ static struct error *sizer_init(struct sizer *sizer, const struct chain_tree *tr
 
 	*sizer = (struct sizer){
 		.tree = tree,
+		.id_bytes = number_bytes(tree->frame_count + 2), /* with "other" */
+		.text_id_bytes = number_bytes(most_texts(tree)),
 		.files = calloc(count, sizeof(*sizer->files)),
 		.file_bytes = calloc(count, sizeof(*sizer->file_bytes)),
 	};
@@ -134,20 +146,21 @@ static struct error *marks_init(struct marks *marks, const struct sizer *sizer,
 		   : &error_nomem;
 }
 
-static size_t number_bytes(uint64_t number)
+/* A function with its id, name and file, and a location with its id, mapping and line. */
+static size_t messages_of_frame(const struct sizer *sizer)
 {
-	size_t size = 1;
+	size_t id = TAG_BYTES + sizer->id_bytes, text_id = TAG_BYTES + sizer->text_id_bytes;
+	size_t line = TAG_BYTES + SHORT_BYTES + id + TAG_BYTES + LINE_NUMBER_BYTES;
 
-	while (number >>= 7)
-		size++;
-	return size;
+	return TAG_BYTES + SHORT_BYTES + id + 2 * text_id + /* the function */
+	       TAG_BYTES + SHORT_BYTES + id + 2 * TAG_BYTES + line;
 }
 
 static size_t frame_bytes(const struct sizer *sizer, struct marks *marks,
 			  const struct chain_tree *tree, uint32_t frame)
 {
 	uint32_t file = frame < sizer->tree->frame_count ? sizer->files[frame] : ID_NONE;
-	size_t size = FRAME_BYTES;
+	size_t size = messages_of_frame(sizer);
 
 	if (marks->frames[frame])
 		return 0;
@@ -178,16 +191,29 @@ static size_t label_text_bytes(struct marks *marks, const struct chain_tree *tre
 	return size;
 }
 
-static size_t sample_bytes(struct marks *marks, const struct chain_tree *tree, size_t place)
+/* A label with its key and value. */
+static size_t label_bytes(const struct sizer *sizer)
+{
+	return TAG_BYTES + SHORT_BYTES + 2 * (TAG_BYTES + sizer->text_id_bytes);
+}
+
+static size_t value_bytes(int64_t value)
+{
+	return number_bytes((uint64_t)value);
+}
+
+static size_t sample_bytes(const struct sizer *sizer, struct marks *marks,
+			   const struct chain_tree *tree, size_t place)
 {
 	const struct chain_node *node = &tree->nodes[place];
-	size_t size = SAMPLE_BYTES + marks->path_bytes[place];
+	size_t size = 2 * (TAG_BYTES + LENGTH_BYTES) + marks->path_bytes[place] + TAG_BYTES +
+		      SHORT_BYTES + value_bytes(node->objects) + value_bytes(node->bytes);
 
 	if (node->unused_bytes)
-		size += USED_LABEL_BYTES;
+		size += label_bytes(sizer) + TAG_BYTES + value_bytes(node->bytes);
 	if (node->labels != ID_NONE)
 		size += label_text_bytes(marks, tree, node->labels) +
-			LABEL_BYTES * label_count(&tree->labels[node->labels]);
+			label_bytes(sizer) * label_count(&tree->labels[node->labels]);
 	return size;
 }
 
@@ -217,7 +243,7 @@ static struct error *measure(const struct sizer *sizer, const struct chain_tree 
 			marks.path_bytes[i] += marks.path_bytes[node->parent];
 		ret->bytes += frame_bytes(sizer, &marks, tree, node->frame);
 		if (chain_node_counts(node)) {
-			ret->bytes += sample_bytes(&marks, tree, i);
+			ret->bytes += sample_bytes(sizer, &marks, tree, i);
 			ret->samples++;
 		}
 	}

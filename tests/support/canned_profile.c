@@ -38,7 +38,7 @@ static const struct chain {
 	{ NO_PARENT, "finalizer of (*os.File)", NULL, 0, 12, 768, 0, NO_LABELS },
 	{ NO_PARENT, "main.table", "/src/main.go", 14, 0, 0, 0, NO_LABELS },
 };
-enum { CHAINS = COUNT(chains), SESSIONS = 1 };
+enum { CHAINS = COUNT(chains), SESSIONS = 1, CACHE = 4 };
 
 static const char *const label_sets[][2][2] = {
 	{ { "job.id", "42" }, { "tenant", "acme" } },
@@ -77,8 +77,8 @@ static void add_chain(Goheapd__ReferenceProfile *profile, unsigned i, bool label
 
 	set_frame(first + i, chain->frame, chain->file, chain->line);
 	node->has_parent = chain->parent != NO_PARENT || first;
-	node->parent = chain->parent != NO_PARENT ? first + (unsigned)chain->parent
-						  : (i == SESSIONS + 4 ? 1 : 0);
+	node->parent =
+	    chain->parent != NO_PARENT ? first + (unsigned)chain->parent : (i == CACHE ? 1 : 0);
 	node->objects = chain->objects;
 	node->bytes = chain->bytes;
 	if (i == SESSIONS)
