@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 struct build_info;
-struct dominators;
 struct go_types;
 struct goroutine_table;
 struct graph;
@@ -17,16 +16,10 @@ struct layout;
 struct mark;
 struct memory;
 struct reference_walk;
+struct retained;
 struct root_set;
 struct special_table;
 struct variable_table;
-
-/* What roots are put together to, of which a dominator tree says what each retains. */
-struct root_group {
-	const char *name;      /* of a variable, or of what is no variable ("(finalizers)") */
-	uint8_t variable_kind; /* enum variable_kind */
-	uint32_t goroutine;    /* or ROOT_NO_GOROUTINE */
-};
 
 struct analysed {
 	/*
@@ -46,11 +39,9 @@ struct analysed {
 	const struct label_table *labels; /* NULL: they were not wanted */
 	const struct build_info *build;   /* for the modules of packages; NULL: not known */
 	unsigned thread_count;
+	uint64_t memory_limit; /* bytes that a report may take; 0: none */
 
-	/* NULL and nothing unless retained sizes are wanted. */
-	const struct dominators *dominators;
-	const struct root_group *groups;
-	uint32_t group_count;
+	const struct retained *retained; /* NULL unless retained sizes are wanted */
 };
 
 #endif

@@ -6,12 +6,15 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "agent/analysis/dominators.h"
 #include "agent/analysis/graph.h"
 #include "agent/analysis/mark.h"
+#include "agent/analysis/reference_walk.h"
 #include "agent/analysis/workers.h"
 #include "agent/goruntime/span.h"
 #include "agent/report/analysed.h"
-#include "agent/report/message.h"
+#include "agent/report/global_list.h"
+#include "agent/report/retained.h"
 #include "agent/report/type_tally.h"
 
 enum { SPANS_AT_ONCE = 256 };
@@ -118,6 +121,61 @@ static struct error *fill_others(const struct go_types *types, const struct tall
 	return err;
 }
 
+/* ---- what is retained ---- */
+
+struct row_finder {
+	const struct analysed *analysed;
+	const struct type_tally *tally;
+	uint32_t *rows;
+};
+
+static uint32_t row_of(const void *arg, uint32_t object)
+{
+	const struct row_finder *finder = arg;
+	struct object_type type = { .type = TYPE_UNKNOWN };
+
+	type.type = reference_walk_type(finder->analysed->walk, object, &type.is_array);
+	return type_tally_row(finder->tally, finder->rows, type);
+}
+
+static struct error *retain_by_type(const struct row_finder *finder, Goheapd__Histogram *histogram)
+{
+	const struct dominator_classes classes = {
+		.class_of = row_of,
+		.arg = finder,
+		.class_count = (uint32_t)histogram->n_types,
+		.memory_limit = finder->analysed->memory_limit,
+	};
+	uint64_t *retained scoped(freep) = calloc(histogram->n_types + 1, sizeof(*retained));
+	struct error *err;
+
+	if (!retained)
+		return &error_nomem;
+	err = dominators_retained_by_class(retained_dominators(finder->analysed->retained),
+					   &classes, retained);
+	for (size_t i = 0; !err && i < histogram->n_types; i++) {
+		histogram->types[i]->has_retained_bytes = true;
+		histogram->types[i]->retained_bytes = retained[i];
+	}
+	return err;
+}
+
+static struct error *fill_retained(const struct counting *counting, Goheapd__Histogram *histogram)
+{
+	const struct analysed *a = counting->analysed;
+	struct row_finder finder = { .analysed = a,
+				     .tally = &counting->by_thread[0].of[OBJECT_LIVE] };
+	struct error *err = type_tally_find_rows(finder.tally, a->types, histogram->types,
+						 histogram->n_types, &finder.rows);
+
+	if (!err)
+		err = retain_by_type(&finder, histogram);
+	if (!err)
+		err = global_list_fill(a->retained, histogram);
+	free(finder.rows);
+	return err;
+}
+
 static struct error *fill(const struct counting *counting, Goheapd__ScanResult *result)
 {
 	const struct go_types *types = counting->analysed->types;
@@ -129,6 +187,8 @@ static struct error *fill(const struct counting *counting, Goheapd__ScanResult *
 	goheapd__histogram__init(histogram);
 	result->histogram = histogram;
 	err = fill_live(types, &counting->by_thread[0].of[OBJECT_LIVE], histogram);
+	if (!err && counting->analysed->retained)
+		err = fill_retained(counting, histogram);
 	if (!err && counting->garbage)
 		err = fill_others(types, &counting->by_thread[0], histogram);
 	return err;

@@ -9,7 +9,7 @@ struct analysed;
 
 /*
  * Fills result->histogram. Rows and what is unknown sum to what mark has counted, in each of the
- * three states.
+ * three states. With analysed->retained, rows and global variables say what they retain.
  */
 must_check struct error *histogram_fill(const struct analysed *analysed,
 					const Goheapd__HistogramQuery *query,

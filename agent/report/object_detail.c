@@ -14,6 +14,7 @@
 #include "agent/report/object_path.h"
 #include "agent/report/object_type.h"
 #include "agent/report/referrer_list.h"
+#include "agent/report/retained.h"
 
 struct error *object_detail_find(const struct analysed *analysed, taddr address, uint32_t *ret)
 {
@@ -37,9 +38,10 @@ static struct error *fill_identity(const struct analysed *a, const struct span *
 
 	message->address = span_object_addr(span, object) + object_header_bytes(a->layout, span);
 	message->bytes = span->elem_size;
-	message->has_retained_bytes = a->dominators && state == OBJECT_LIVE;
+	message->has_retained_bytes = a->retained && state == OBJECT_LIVE;
 	if (message->has_retained_bytes)
-		message->retained_bytes = dominators_retained(a->dominators, object);
+		message->retained_bytes =
+		    dominators_retained(retained_dominators(a->retained), object);
 	if (err || type.type == TYPE_UNKNOWN)
 		return err;
 	err = object_type_name(a->types, type, &message->type);

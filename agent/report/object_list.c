@@ -10,6 +10,7 @@
 #include "agent/report/analysed.h"
 #include "agent/report/message.h"
 #include "agent/report/object_type.h"
+#include "agent/report/retained.h"
 
 struct listing {
 	const struct analysed *analysed;
@@ -30,9 +31,9 @@ static struct error *row_new(const struct listing *listing, const struct span *s
 	goheapd__object_row__init(row);
 	row->address = span_object_addr(span, object) + object_header_bytes(a->layout, span);
 	row->bytes = span->elem_size;
-	row->has_retained_bytes = a->dominators != NULL;
-	if (a->dominators)
-		row->retained_bytes = dominators_retained(a->dominators, object);
+	row->has_retained_bytes = a->retained != NULL;
+	if (a->retained)
+		row->retained_bytes = dominators_retained(retained_dominators(a->retained), object);
 	row->has_type = type.type != TYPE_UNKNOWN;
 	if (row->has_type)
 		err = object_type_name(a->types, type, &row->type);

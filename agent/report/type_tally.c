@@ -160,3 +160,74 @@ struct error *type_tally_rows(const struct type_tally *tally, const struct go_ty
 	qsort(*rows, *row_count, sizeof(**rows), by_size);
 	return NULL;
 }
+
+/* ---- from types to rows ---- */
+
+/* Names with the rows they are of, in the order of the names. */
+struct named_row {
+	const Goheapd__TypeRow *row;
+	uint32_t number;
+};
+
+static int by_row_name(const void *a, const void *b)
+{
+	return compare_names(((const struct named_row *)a)->row,
+			     ((const struct named_row *)b)->row);
+}
+
+static struct named_row *sort_names(Goheapd__TypeRow *const *rows, size_t row_count)
+{
+	struct named_row *names = calloc(row_count + 1, sizeof(*names));
+
+	if (!names)
+		return NULL;
+	for (size_t i = 0; i < row_count; i++)
+		names[i] = (struct named_row){ .row = rows[i], .number = (uint32_t)i };
+	qsort(names, row_count, sizeof(*names), by_row_name);
+	return names;
+}
+
+static struct error *find_row(const struct go_types *types, size_t place,
+			      const struct named_row *names, size_t row_count, uint32_t *ret)
+{
+	struct object_type type = { .type = (type_id)(place / 2), .is_array = place % 2 };
+	Goheapd__TypeRow row = GOHEAPD__TYPE_ROW__INIT;
+	const struct named_row key = { .row = &row };
+	const struct named_row *found;
+	struct error *err = object_type_name(types, type, &row.type);
+
+	if (err)
+		return err;
+	found = bsearch(&key, names, row_count, sizeof(key), by_row_name);
+	free(row.type.data);
+	if (found)
+		*ret = found->number;
+	return NULL;
+}
+
+struct error *type_tally_find_rows(const struct type_tally *tally, const struct go_types *types,
+				   Goheapd__TypeRow *const *rows, size_t row_count, uint32_t **ret)
+{
+	struct named_row *names scoped(freep) = sort_names(rows, row_count);
+	uint32_t *found scoped(freep) = malloc((tally->room + 1) * sizeof(*found));
+	struct error *err = NULL;
+
+	if (!names || !found)
+		return &error_nomem;
+	for (size_t i = 0; !err && i < tally->room; i++) {
+		found[i] = UINT32_MAX;
+		if (tally->counts[i].objects)
+			err = find_row(types, i, names, row_count, &found[i]);
+	}
+	if (!err)
+		*ret = take(found);
+	return err;
+}
+
+uint32_t type_tally_row(const struct type_tally *tally, const uint32_t *found,
+			struct object_type type)
+{
+	size_t place = place_of(type);
+
+	return type.type == TYPE_UNKNOWN || place >= tally->room ? UINT32_MAX : found[place];
+}

@@ -33,4 +33,17 @@ must_check struct error *type_tally_rows(const struct type_tally *tally,
 					 const struct go_types *types, Goheapd__TypeRow ***rows,
 					 size_t *count);
 
+/*
+ * Which row each type went into, for type_tally_row. The caller frees *ret; it holds for as long as
+ * nothing is added to the tally.
+ */
+must_check struct error *type_tally_find_rows(const struct type_tally *tally,
+					      const struct go_types *types,
+					      Goheapd__TypeRow *const *rows, size_t count,
+					      uint32_t **ret);
+
+/* The row of a type; UINT32_MAX: it has none. */
+uint32_t type_tally_row(const struct type_tally *tally, const uint32_t *found,
+			struct object_type type);
+
 #endif

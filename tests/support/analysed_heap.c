@@ -36,7 +36,7 @@ void analysed_heap_fini(struct analysed_heap *a)
 	graph_free(a->graph);
 	root_set_free(a->roots);
 	free(a->layout);
-	dominators_free(a->dominators);
+	retained_free(a->retained);
 	variable_table_free(a->variables);
 	reference_walk_free(a->walk);
 	go_types_free(a->types);
@@ -84,6 +84,7 @@ void analysed_heap_mark(struct analysed_heap *a)
 		.variables = a->variables,
 		.types = a->types,
 		.walk = a->walk,
+		.retained = a->retained,
 		.thread_count = 2,
 	};
 }

@@ -19,7 +19,7 @@ struct analysed_heap {
 	struct go_types *types;
 	struct reference_walk *walk;
 	struct variable_table *variables;
-	struct dominators *dominators; /* NULL until analysed_heap_dominate */
+	struct retained *retained; /* NULL, unless the test sets it */
 	struct layout *layout;
 	struct root_set *roots;
 	struct graph *graph;

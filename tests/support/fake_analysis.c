@@ -211,33 +211,54 @@ void variable_table_find(const struct variable_table *table, enum root_kind kind
 /* ---- dominators ---- */
 
 struct dominators {
-	uint32_t object_end;
+	uint32_t object_end, group_count;
 	uint32_t parents[OBJECTS_MAX];
 	uint64_t retained[OBJECTS_MAX];
 };
 
-struct dominators *fake_dominators_new(uint32_t object_end)
-{
-	struct dominators *dominators = calloc(1, sizeof(*dominators));
+struct retained {
+	struct dominators tree;
+	struct retained_group groups[NAMES_MAX];
+};
 
-	assert(dominators && object_end < OBJECTS_MAX);
-	dominators->object_end = object_end;
+struct retained *fake_retained_new(uint32_t object_end)
+{
+	struct retained *retained = calloc(1, sizeof(*retained));
+
+	assert(retained && object_end + NAMES_MAX < OBJECTS_MAX);
+	retained->tree.object_end = object_end;
 	for (uint32_t i = 0; i < OBJECTS_MAX; i++)
-		dominators->parents[i] = DOMINATOR_TOP;
-	return dominators;
+		retained->tree.parents[i] = DOMINATOR_NONE;
+	return retained;
 }
 
-void dominators_free(struct dominators *dominators)
+void fake_retained_add_group(struct retained *retained, const struct retained_group *group)
 {
-	free(dominators);
+	assert(retained->tree.group_count < NAMES_MAX);
+	retained->groups[retained->tree.group_count++] = *group;
 }
 
-void fake_dominators_set(struct dominators *dominators, uint32_t node, uint32_t parent,
-			 uint64_t retained)
+void fake_retained_set(struct retained *retained, uint32_t node, uint32_t parent, uint64_t bytes)
 {
 	assert(node < OBJECTS_MAX);
-	dominators->parents[node] = parent;
-	dominators->retained[node] = retained;
+	retained->tree.parents[node] = parent;
+	retained->tree.retained[node] = bytes;
+}
+
+void retained_free(struct retained *retained)
+{
+	free(retained);
+}
+
+const struct dominators *retained_dominators(const struct retained *retained)
+{
+	return &retained->tree;
+}
+
+struct retained_group retained_group_at(const struct retained *retained, uint32_t group)
+{
+	assert(group < retained->tree.group_count);
+	return retained->groups[group];
 }
 
 uint32_t dominators_group_node(const struct dominators *dominators, uint32_t group)
@@ -245,12 +266,76 @@ uint32_t dominators_group_node(const struct dominators *dominators, uint32_t gro
 	return dominators->object_end + group;
 }
 
-uint32_t dominators_parent(const struct dominators *dominators, uint32_t node)
+uint32_t dominators_group_count(const struct dominators *dominators)
 {
-	return dominators->parents[node];
+	return dominators->group_count;
+}
+
+uint32_t dominators_node_group(const struct dominators *dominators, uint32_t node)
+{
+	return node < dominators->object_end ? UINT32_MAX : node - dominators->object_end;
 }
 
 uint64_t dominators_retained(const struct dominators *dominators, uint32_t node)
 {
 	return dominators->retained[node];
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const struct dominator_child *one = a, *other = b;
+
+	if (one->retained != other->retained)
+		return one->retained < other->retained ? 1 : -1;
+	return (one->node > other->node) - (one->node < other->node);
+}
+
+struct error *dominators_children(const struct dominators *dominators, uint32_t node,
+				  const struct dominator_child *after,
+				  struct dominator_child *children, uint32_t limit,
+				  uint32_t *ret_count, bool *ret_more)
+{
+	struct dominator_child *all = calloc(OBJECTS_MAX, sizeof(*all));
+	uint32_t count = 0;
+
+	assert(all);
+	for (uint32_t i = 0; i < dominators->object_end + dominators->group_count; i++) {
+		struct dominator_child child = { .node = i, .retained = dominators->retained[i] };
+
+		if (dominators->parents[i] == node && (!after || by_size(after, &child) < 0))
+			all[count++] = child;
+	}
+	qsort(all, count, sizeof(*all), by_size);
+	*ret_more = count > limit;
+	*ret_count = count > limit ? limit : count;
+	for (uint32_t i = 0; i < *ret_count; i++)
+		children[i] = all[i];
+	free(all);
+	return NULL;
+}
+
+struct error *dominators_count_children(const struct dominators *dominators,
+					const struct dominator_child *children, uint32_t count,
+					uint64_t *counts)
+{
+	for (uint32_t k = 0; k < count; k++) {
+		counts[k] = 0;
+		for (uint32_t i = 0; i < OBJECTS_MAX; i++)
+			counts[k] += dominators->parents[i] == children[k].node;
+	}
+	return NULL;
+}
+
+/* Every object counts, whoever dominates it: what is summed up is for the tree's own tests. */
+struct error *dominators_retained_by_class(const struct dominators *dominators,
+					   const struct dominator_classes *classes,
+					   uint64_t *retained)
+{
+	for (uint32_t i = 1; i < dominators->object_end; i++) {
+		uint32_t class = classes->class_of(classes->arg, i);
+
+		if (class != DOMINATOR_NO_CLASS && dominators->parents[i] != DOMINATOR_NONE)
+			retained[class] += dominators->retained[i];
+	}
+	return NULL;
 }

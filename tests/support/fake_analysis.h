@@ -1,7 +1,7 @@
 /*
  * Types, variables, a reference walk and a dominator tree that a test makes up, for rooms that
- * report on what these say. It implements what go_type.h, variable_table.h, reference_walk.h and
- * dominators.h promise, beside a fake heap.
+ * report on what these say. It implements what go_type.h, variable_table.h, reference_walk.h,
+ * dominators.h and retained.h promise, beside a fake heap.
  */
 #ifndef TESTS_SUPPORT_FAKE_ANALYSIS_H
 #define TESTS_SUPPORT_FAKE_ANALYSIS_H
@@ -10,6 +10,7 @@
 #include "agent/analysis/reference_walk.h"
 #include "agent/goruntime/go_type.h"
 #include "agent/goruntime/variable_table.h"
+#include "agent/report/retained.h"
 
 /* Types are numbered as they are added, from 1. A descriptor of 0 is none. */
 struct go_types *fake_types_new(void);
@@ -28,9 +29,9 @@ struct variable_table *fake_variables_new(void);
 /* Slots in [addr, addr + size) are the variable's. What is none's is "(nameless data)". */
 void fake_variables_add(struct variable_table *table, const struct variable *variable);
 
-/* Nodes of groups begin at object_end. */
-struct dominators *fake_dominators_new(uint32_t object_end);
-void fake_dominators_set(struct dominators *dominators, uint32_t node, uint32_t parent,
-			 uint64_t retained);
+/* A tree whose nodes of groups begin at object_end, together with what groups are. */
+struct retained *fake_retained_new(uint32_t object_end);
+void fake_retained_add_group(struct retained *retained, const struct retained_group *group);
+void fake_retained_set(struct retained *retained, uint32_t node, uint32_t parent, uint64_t bytes);
 
 #endif

@@ -10,14 +10,13 @@ enum { SMALL = 48, COUNT = 60 };
 
 struct fixture {
 	struct analysed_heap a;
-	struct root_group groups[3];
 	uint32_t first, end; /* objects */
 	Goheapd__ScanResult result;
 };
 
 static uint32_t group(const struct fixture *f, uint32_t i)
 {
-	return dominators_group_node(f->a.dominators, i);
+	return dominators_group_node(retained_dominators(f->a.retained), i);
 }
 
 /*
@@ -29,6 +28,9 @@ static struct fixture *fixture_new(void)
 	static const struct go_type item = { .name = "main.Item",
 					     .size = 48,
 					     .kind = GO_KIND_STRUCT };
+	static const struct retained_group groups[] = { { .name = "main.cache" },
+							{ .name = "main.empty" },
+							{ .name = "main.main.x" } };
 	struct fixture *f = calloc(1, sizeof(*f));
 	struct analysed_heap *a = &f->a;
 
@@ -39,27 +41,26 @@ static struct fixture *fixture_new(void)
 	analysed_heap_finish(a);
 	f->first = fake_heap_object(a->heap, 0, 0);
 	f->end = f->first + COUNT;
-	a->dominators = fake_dominators_new(f->end);
+	a->retained = fake_retained_new(f->end);
+	for (uint32_t i = 0; i < 3; i++)
+		fake_retained_add_group(a->retained, &groups[i]);
 	for (uint32_t i = 0; i < COUNT; i++) {
 		uint32_t parent = i == 0 ? DOMINATOR_TOP : i <= 40 ? group(f, 0) : f->first + 1;
+
+		parent = i <= 50 ? parent : DOMINATOR_NONE;
 
 		if (i <= 50)
 			analysed_heap_root(a, ROOT_DATA, 0x600000 + 8 * i,
 					   analysed_heap_address(a, f->first + i));
 		if (i > 51)
 			fake_heap_set_slot(a->heap, f->first + i, FAKE_FREE);
-		fake_dominators_set(a->dominators, f->first + i, parent, SMALL * (1 + i / 3));
+		fake_retained_set(a->retained, f->first + i, parent, SMALL * (1 + i / 3));
 		fake_walk_set_type(a->walk, f->first + i, i == 2 ? TYPE_UNKNOWN : 1, false);
 	}
-	fake_dominators_set(a->dominators, group(f, 0), DOMINATOR_TOP, 100000);
-	fake_dominators_set(a->dominators, group(f, 1), DOMINATOR_TOP, 0);
-	fake_dominators_set(a->dominators, group(f, 2), DOMINATOR_TOP, 200000);
+	fake_retained_set(a->retained, group(f, 0), DOMINATOR_TOP, 100000);
+	fake_retained_set(a->retained, group(f, 1), DOMINATOR_TOP, 0);
+	fake_retained_set(a->retained, group(f, 2), DOMINATOR_TOP, 200000);
 	analysed_heap_mark(a);
-	for (uint32_t i = 0; i < 3; i++)
-		f->groups[i].name = i == 0 ? "main.cache" : i == 1 ? "main.empty" : "main.main.x";
-	a->analysed.dominators = a->dominators;
-	a->analysed.groups = f->groups;
-	a->analysed.group_count = 3;
 	goheapd__scan_result__init(&f->result);
 	return f;
 }

@@ -174,6 +174,44 @@ static void an_unreadable_header_is_no_type(void **state)
 	fixture_free(f);
 }
 
+/* Of types as of one name, and of variables that hold something. */
+static void what_types_and_globals_retain_is_told(void **state)
+{
+	static const struct retained_group groups[] = {
+		{ .name = "main.b", .goroutine = ROOT_NO_GOROUTINE, .kind = VARIABLE_GLOBAL },
+		{ .name = "main.empty", .goroutine = ROOT_NO_GOROUTINE, .kind = VARIABLE_GLOBAL },
+		{ .name = "goroutine 1", .goroutine = 0, .kind = VARIABLE_LOCAL },
+		{ .name = "main.a", .goroutine = ROOT_NO_GOROUTINE, .kind = VARIABLE_GLOBAL },
+		{ .name = "main.largest", .goroutine = ROOT_NO_GOROUTINE, .kind = VARIABLE_GLOBAL },
+	};
+	static const uint64_t bytes[] = { 5, 0, 1000, 5, 70 };
+	struct fixture *f = fixture_new();
+	const Goheapd__HistogramQuery query = GOHEAPD__HISTOGRAM_QUERY__INIT;
+	uint32_t end = span_table_object_end(fake_heap_spans(f->a.heap));
+	const Goheapd__Histogram *h;
+
+	(void)state;
+	f->a.retained = fake_retained_new(end);
+	f->a.analysed.retained = f->a.retained;
+	for (uint32_t i = 0; i < 5; i++) {
+		fake_retained_add_group(f->a.retained, &groups[i]);
+		fake_retained_set(f->a.retained, end + i, DOMINATOR_TOP, bytes[i]);
+	}
+	for (uint32_t i = 0; i < 10; i++)
+		fake_retained_set(f->a.retained, small(f, i), DOMINATOR_TOP, 1 << i);
+	assert_success(histogram_fill(&f->a.analysed, &query, &f->result));
+	h = f->result.histogram;
+	assert_int_equal(h->types[0]->retained_bytes, 0);
+	assert_int_equal(h->types[1]->retained_bytes, 0x1f);
+	assert_int_equal(h->types[2]->retained_bytes, 0x1e0);
+	assert_int_equal(h->n_globals, 3);
+	assert_memory_equal(h->globals[0]->name.data, "main.largest", 12);
+	assert_int_equal(h->globals[0]->retained_bytes, 70);
+	assert_memory_equal(h->globals[1]->name.data, "main.a", 6);
+	assert_memory_equal(h->globals[2]->name.data, "main.b", 6);
+	fixture_free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -181,6 +219,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_live_tells_its_type_by_itself),
 		cmocka_unit_test(without_memory_garbage_is_of_unknown_types),
 		cmocka_unit_test(an_unreadable_header_is_no_type),
+		cmocka_unit_test(what_types_and_globals_retain_is_told),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -156,9 +156,9 @@ static void retained_sizes_come_from_the_dominators(void **state)
 	const Goheapd__ObjectsQuery query = query_of(2);
 
 	(void)state;
-	f->a.dominators = fake_dominators_new(1000);
-	f->a.analysed.dominators = f->a.dominators;
-	fake_dominators_set(f->a.dominators, f->objects[1], DOMINATOR_TOP, 4711);
+	f->a.retained = fake_retained_new(1000);
+	f->a.analysed.retained = f->a.retained;
+	fake_retained_set(f->a.retained, f->objects[1], DOMINATOR_TOP, 4711);
 	list(f, &query);
 	assert_true(f->result.objects->objects[1]->has_retained_bytes);
 	assert_int_equal(f->result.objects->objects[1]->retained_bytes, 4711);
