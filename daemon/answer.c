@@ -131,3 +131,48 @@ struct error *answer_mappings(struct exchange *exchange)
 
 	return answer_scan(exchange, SCAN_MAPPINGS, NULL, renderers);
 }
+
+static struct kept_view view_of(const struct kept_scan *scan)
+{
+	return (struct kept_view){
+		.result = scan->scan->answer->scan,
+		.id = scan->scan->id,
+		.until_ns = scan->until_ns,
+		.has_graph = scan->has_graph,
+	};
+}
+
+static struct error *render_scans(struct exchange *exchange, const struct kept_list *list)
+{
+	struct kept_view *views scoped(freep) = calloc(list->count + 1, sizeof(*views));
+
+	if (!views)
+		return &error_nomem;
+	for (size_t i = 0; i < list->count; i++)
+		views[i] = view_of(list->scans[i]);
+	if (exchange->format == FORMAT_TEXT)
+		render_text_scans(&exchange->body, views, list->count, now_ns());
+	else
+		render_json_scans(&exchange->body, exchange->process->pid, views, list->count);
+	return NULL;
+}
+
+/* Without an agent there are results all the same. */
+struct error *answer_scans(struct exchange *exchange)
+{
+	struct kept_scans *kept = exchange->server->kept;
+	const struct kept_filter filter = { .pid = exchange->process->pid,
+					    .peer = &exchange->peer };
+	struct error *err = kept_scans_refresh(kept, &exchange->patience);
+	struct kept_list list;
+
+	if (err && error_code(err) != ERROR_AGENT_UNAVAILABLE)
+		return err;
+	error_free(err);
+	err = kept_scans_list(kept, &filter, &list);
+	if (err)
+		return err;
+	err = render_scans(exchange, &list);
+	kept_list_fini(&list);
+	return err;
+}

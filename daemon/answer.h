@@ -16,5 +16,6 @@ must_check struct error *answer_overview(struct exchange *exchange);
 must_check struct error *answer_memusage(struct exchange *exchange);
 must_check struct error *answer_goroutines(struct exchange *exchange);
 must_check struct error *answer_mappings(struct exchange *exchange);
+must_check struct error *answer_scans(struct exchange *exchange);
 
 #endif

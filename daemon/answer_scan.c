@@ -1,5 +1,22 @@
 #include "daemon/answer_scan.h"
 
+/* What any path may ask of a kept scan without its graph. */
+enum { PARTS_TO_KEEP = SCAN_MEMORY | SCAN_LABELS | SCAN_GOROUTINES | SCAN_MAPPINGS };
+
+static struct error *ask_kept(struct exchange *exchange, unsigned parts,
+			      const Goheapd__Analysis *analysis, struct scan **ret)
+{
+	const struct params *params = &exchange->params;
+	struct kept_scans *kept = exchange->server->kept;
+	struct error *err = NULL;
+
+	if (params->keep_us)
+		err = kept_scan_extend(kept, exchange->kept, params->keep_us, &exchange->patience);
+	return err ? err
+		   : kept_scan_answer(kept, exchange->kept, parts, &params->labels, analysis,
+				      &exchange->patience, ret);
+}
+
 struct error *answer_get_scan(struct exchange *exchange, unsigned parts,
 			      const Goheapd__Analysis *analysis, struct scan **ret,
 			      bool *ret_cached)
@@ -7,12 +24,15 @@ struct error *answer_get_scan(struct exchange *exchange, unsigned parts,
 	const struct scan_request request = {
 		.process = exchange->process,
 		.params = &exchange->params,
-		.parts = parts,
+		.parts = exchange->params.has_keep ? parts | PARTS_TO_KEEP : parts,
 		.analysis = analysis,
 		.caller = exchange->peer.uid,
 		.path = exchange->target,
 	};
 
+	*ret_cached = exchange->kept != NULL;
+	if (exchange->kept)
+		return ask_kept(exchange, parts, analysis, ret);
 	return scan_cache_get(exchange->server->scans, &request, &exchange->patience, ret,
 			      ret_cached, &exchange->retry_after_ms);
 }

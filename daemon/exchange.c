@@ -20,6 +20,7 @@ void exchange_fini(struct exchange *exchange)
 {
 	if (exchange->process_answer)
 		goheapd__answer__free_unpacked(exchange->process_answer, NULL);
+	kept_scan_release(exchange->kept);
 	uri_fini(&exchange->uri);
 	text_fini(&exchange->body);
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "daemon/agent_client.h"
+#include "daemon/kept_scan.h"
 #include "daemon/negotiate.h"
 #include "daemon/params.h"
 #include "daemon/patience.h"
@@ -24,6 +25,7 @@ struct route;
 struct server {
 	struct agent_client *agent;
 	struct scan_cache *scans;
+	struct kept_scans *kept;
 	const struct metric_settings *metrics;
 	int stop; /* becomes readable when goheapd is to end */
 };
@@ -46,7 +48,8 @@ struct exchange {
 	enum format format;
 	struct patience patience;
 	bool is_head;
-	const Goheapd__Process *process; /* that the path names; in process_answer */
+	struct kept_scan *kept;          /* that the answer is to come from, or NULL */
+	const Goheapd__Process *process; /* that the path names; in process_answer, or kept's */
 	Goheapd__Answer *process_answer;
 
 	/* the answer */

@@ -1,7 +1,8 @@
 /*
  * Scans that are kept for questions that follow (keep=SECONDS): of each the result and who the
  * process was are here, its graph is with the agent, which may have to drop it earlier (memory).
- * What the result has is answered without the agent, also after that; what needs the graph is asked.
+ * What the result has is answered without the agent, also after that; what needs the graph is
+ * asked.
  *
  * Every scan has its time. Beyond a number of bytes of results the oldest goes. Safe for threads.
  */
@@ -19,12 +20,13 @@
 
 struct kept_scans;
 
-/* Shared by reference; nothing but the last two members changes. */
+/* Shared by reference. */
 struct kept_scan {
 	atomic_uint references;
 	struct scan *scan;         /* a reference of its own; scan->id is the id */
 	Goheapd__Process *process; /* as it was then: it may be gone, or another by now */
-	_Atomic uint64_t until_us; /* as clock_now_us counts */
+	_Atomic uint64_t until_us; /* as clock_now_us counts, */
+	_Atomic uint64_t until_ns; /* and since the epoch */
 	atomic_bool has_graph;     /* the agent has not said that it is gone */
 	struct kept_scan *next;    /* the table's, newest first */
 };
@@ -38,20 +40,15 @@ struct kept_scan *kept_scan_acquire(struct kept_scan *scan);
 void kept_scan_release(struct kept_scan *scan); /* NULL is allowed */
 DEFINE_FREEP(kept_scan, kept_scan_release)
 
-/* Whether an id is one that scan_make_id makes; no other is kept. */
-bool kept_scan_id_is_valid(const char *id);
-
-/* When it will be dropped, since the epoch. */
-uint64_t kept_scan_until_ns(const struct kept_scan *scan);
-
 /*
- * Keeps a scan for so long; what the agent keeps of it, the result says (kept_until_ns). The process
- * is copied. Nothing is kept if the result alone is larger than all may be.
+ * Keeps a scan for so long; what the agent keeps of it, the result says (kept_until_ns). The
+ * process is copied. Nothing is kept if the result alone is larger than all may be.
  */
 must_check struct error *kept_scans_add(struct kept_scans *kept, struct scan *scan,
 					const Goheapd__Process *process, uint64_t keep_us);
 
-/* The scan of that id, a reference of the caller's. ERROR_NOT_FOUND if it is not kept, or no more. */
+/* The scan of that id, a reference of the caller's. ERROR_NOT_FOUND if it is not kept, or no more.
+ */
 must_check struct error *kept_scans_find(struct kept_scans *kept, const char *id,
 					 struct kept_scan **ret);
 
@@ -77,16 +74,29 @@ must_check struct error *kept_scans_refresh(struct kept_scans *kept,
 					    const struct patience *patience);
 
 /*
- * Asks the agent's graph. The scan of *ret has identity and scan of the kept one and the parts that
- * analysis asks for; the caller frees *ret with free_unpacked. ERROR_NOT_FOUND if the graph is kept
- * no more.
+ * Asks the agent's graph. *ret, a reference of the caller's, has the id of the kept scan, its
+ * identity, scan and heap totals, and the parts that analysis asks for. ERROR_NOT_FOUND if the
+ * graph is kept no more.
  */
 must_check struct error *kept_scan_ask(struct kept_scans *kept, struct kept_scan *scan,
 				       const Goheapd__Analysis *analysis,
-				       const struct patience *patience, Goheapd__Answer **ret);
+				       const struct patience *patience, struct scan **ret);
 
-/* Keeps it for so long from now on, if that is longer. ERROR_NOT_FOUND as above. */
+/*
+ * What is wanted now from the result, or else from the graph; as kept_scan_ask. ERROR_BAD_REQUEST
+ * names the parts that the scan was not made with.
+ */
+must_check struct error *kept_scan_answer(struct kept_scans *kept, struct kept_scan *scan,
+					  unsigned parts, const struct label_query *labels,
+					  const Goheapd__Analysis *analysis,
+					  const struct patience *patience, struct scan **ret);
+
+/* Keeps it for so long from now on, if that is longer. */
 must_check struct error *kept_scan_extend(struct kept_scans *kept, struct kept_scan *scan,
 					  uint64_t keep_us, const struct patience *patience);
+
+/* The same by id. ERROR_NOT_FOUND if it is not kept, or without its graph. */
+must_check struct error *kept_scans_extend(struct kept_scans *kept, const char *id,
+					   uint64_t keep_us, const struct patience *patience);
 
 #endif

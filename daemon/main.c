@@ -38,6 +38,7 @@ static void daemon_fini(struct daemon *daemon)
 {
 	http_free(daemon->http);
 	scan_cache_free(daemon->server.scans);
+	kept_scans_free(daemon->server.kept);
 	agent_client_free(daemon->server.agent);
 	agent_source_free(daemon->source);
 	closep(&daemon->server.stop);
@@ -161,7 +162,9 @@ static struct error *start_threads(struct daemon *daemon)
 	err = agent_client_new(take(daemon->source), &server->agent);
 
 	if (!err)
-		err = scan_cache_new(server->agent, &limits, &server->scans);
+		err = kept_scans_new(server->agent, &server->kept);
+	if (!err)
+		err = scan_cache_new(server->agent, server->kept, &limits, &server->scans);
 	if (err)
 		return err;
 	/* without an agent /readyz says so, and the agent is tried again and again */

@@ -6,6 +6,7 @@
 
 #include "daemon/quantity.h"
 #include "daemon/rfc3339.h"
+#include "daemon/scan_ask.h"
 #include "daemon/uri.h"
 
 enum {
@@ -13,6 +14,7 @@ enum {
 	TIMEOUT_MAX_SECONDS = 600,
 	MAX_AGE_MAX_SECONDS = 3600,
 	MAX_PAUSE_MAX_SECONDS = 60,
+	KEEP_MAX_SECONDS = 86400,
 	DEPTH_MAX = 1024,
 	DEPTH_DEFAULT = 256,
 	SAMPLES_MAX = 1000000,
@@ -92,6 +94,24 @@ static struct error *set_max_age(struct params *params, const char *value)
 static struct error *set_max_pause(struct params *params, const char *value)
 {
 	return seconds("max_pause", value, MAX_PAUSE_MAX_SECONDS, false, &params->max_pause_us);
+}
+
+static struct error *set_keep(struct params *params, const char *value)
+{
+	struct error *err = seconds("keep", value, KEEP_MAX_SECONDS, true, &params->keep_us);
+
+	params->has_keep = !err && params->keep_us;
+	return err;
+}
+
+static struct error *set_scan(struct params *params, const char *value)
+{
+	if (strlen(value) != SCAN_ID_DIGITS || strspn(value, "0123456789abcdef") != SCAN_ID_DIGITS)
+		return error_new(ERROR_BAD_REQUEST,
+				 "scan=%s: the id of a kept scan is wanted, as /pid/N/scans has it",
+				 value);
+	params->scan = value;
+	return NULL;
 }
 
 static struct error *flag(const char *name, const char *value, bool *ret)
@@ -267,6 +287,8 @@ static const struct rule {
 	{ PARAM_MAX_AGE, "max_age", set_max_age, NULL },
 	{ PARAM_MAX_PAUSE, "max_pause", set_max_pause, NULL },
 	{ PARAM_TIMEOUT, "timeout", set_timeout, NULL },
+	{ PARAM_SCAN, "scan", set_scan, NULL },
+	{ PARAM_KEEP, "keep", set_keep, NULL },
 	{ PARAM_START, "start", set_start, NULL },
 	{ PARAM_DEAD, "dead", set_dead, NULL },
 	{ PARAM_LABEL, "label", NULL, add_label },

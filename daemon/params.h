@@ -40,17 +40,22 @@ enum {
 	PARAM_GARBAGE = 1 << 21,
 	PARAM_CONTENTS = 1 << 22,
 	PARAM_OBJECT = 1 << 23,
+	PARAM_SCAN = 1 << 24,
+	PARAM_KEEP = 1 << 25,
 	PARAM_DEBUG = 1 << 26,
 	PARAM_GC = 1 << 27,
 	PARAM_SECONDS = 1 << 28,
 
 	PARAMS_SCAN = PARAM_FORMAT | PARAM_TIMEOUT | PARAM_START | PARAM_MODE | PARAM_DEPTH |
-		      PARAM_MAX_AGE | PARAM_MAX_PAUSE,
+		      PARAM_MAX_AGE | PARAM_MAX_PAUSE | PARAM_SCAN | PARAM_KEEP,
 	PARAMS_LABELS = PARAM_LABEL | PARAM_BY | PARAM_DETAIL,
 	PARAMS_PROFILE = PARAM_MAX_DEPTH | PARAM_MAX_SAMPLES | PARAM_MIN_BYTES | PARAM_SAMPLE |
 			 PARAM_WITH_LABELS | PARAM_BY,
 	PARAMS_GO_PPROF = PARAM_DEBUG | PARAM_GC | PARAM_SECONDS, /* as Go's own paths */
 };
+
+/* What keeps a scan for its next page, as it were, unless keep= says more. */
+enum { PARAMS_PAGE_KEEP_SECONDS = 300 };
 
 /* Rows of a page, unless limit= says so. */
 enum { PARAMS_LIMIT_DEFAULT = 100, PARAMS_LIMIT_MAX = 10000 };
@@ -59,7 +64,11 @@ enum { PARAMS_LIMIT_DEFAULT = 100, PARAMS_LIMIT_MAX = 10000 };
 struct params {
 	const char *format; /* NULL: not given */
 	const char *start;  /* NULL: any */
+	const char *scan;   /* id of a kept one; NULL: a new one */
 	uint64_t timeout_us, max_age_us, max_pause_us;
+	/* How long the scan is kept; a path whose answers go on with it has a time of its own. */
+	uint64_t keep_us;
+	bool has_keep; /* the asker has said it, and what will be asked is open */
 	Goheapd__Mode mode;
 	Goheapd__Depth depth;
 	bool dead;

@@ -67,6 +67,22 @@ struct error *process_overview(struct agent_client *agent, const Goheapd__Proces
 	return ask(agent, &request, GOHEAPD__ANSWER__BODY_OVERVIEW, patience, ret);
 }
 
+struct error *process_copy(const Goheapd__Process *process, Goheapd__Process **ret)
+{
+	size_t size = goheapd__process__get_packed_size(process);
+	uint8_t *bytes scoped(freep) = malloc(size + 1);
+	Goheapd__Process *copy = NULL;
+
+	if (bytes) {
+		goheapd__process__pack(process, bytes);
+		copy = goheapd__process__unpack(NULL, size, bytes);
+	}
+	if (!copy)
+		return &error_nomem;
+	*ret = copy;
+	return NULL;
+}
+
 static int compare_pids(const void *a, const void *b)
 {
 	const Goheapd__Process *const *first = a, *const *second = b;

@@ -22,6 +22,9 @@ must_check struct error *process_overview(struct agent_client *agent,
 					  const Goheapd__Process *process,
 					  const struct patience *patience, Goheapd__Answer **ret);
 
+/* The caller frees *ret with free_unpacked. */
+must_check struct error *process_copy(const Goheapd__Process *process, Goheapd__Process **ret);
+
 /* By pid. */
 void process_sort(Goheapd__Process **processes, size_t count);
 

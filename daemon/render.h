@@ -31,6 +31,19 @@ struct scan_view {
 	const Goheapd__ProfileQuery *profile;  /* what was asked of a profile, or NULL */
 };
 
+/* A scan that is kept, in a list of them. */
+struct kept_view {
+	const Goheapd__ScanResult *result;
+	const char *id;
+	uint64_t until_ns; /* since the epoch */
+	bool has_graph;
+};
+
+void render_json_scans(struct text *text, uint32_t pid, const struct kept_view *scans,
+		       size_t count);
+void render_text_scans(struct text *text, const struct kept_view *scans, size_t count,
+		       uint64_t now_ns);
+
 void render_json_pids(struct text *text, Goheapd__Process *const *processes, size_t count);
 void render_json_overview(struct text *text, const Goheapd__OverviewResult *overview);
 void render_json_memusage(struct text *text, const struct scan_view *view);

@@ -18,6 +18,7 @@ enum route_role {
 	ROLE_ANYBODY, /* who asks is not looked at */
 	ROLE_CALLER,  /* anybody whom the kernel names; the answer depends on who it is */
 	ROLE_TARGET,  /* whoever may see the process that the path names */
+	ROLE_KEPT,    /* the same, or if it is gone, that scans are kept of */
 };
 
 struct route {

@@ -54,6 +54,7 @@ struct error *scan_ask(struct agent_client *agent, const struct scan_question *q
 {
 	Goheapd__Request request = GOHEAPD__REQUEST__INIT;
 	Goheapd__Scan scan = GOHEAPD__SCAN__INIT;
+	Goheapd__Keep keep = GOHEAPD__KEEP__INIT;
 	Goheapd__LabelPair *pointers[LIMIT_SELECT_LABELS];
 	Goheapd__Answer *answer;
 	struct error *err;
@@ -61,6 +62,12 @@ struct error *scan_ask(struct agent_client *agent, const struct scan_question *q
 	fill(&scan, question);
 	if (question->labels)
 		fill_labels(&scan, question->labels, pointers);
+	if (question->keep_id) {
+		keep.id.data = (uint8_t *)(uintptr_t)question->keep_id;
+		keep.id.len = strlen(question->keep_id);
+		keep.ms = question->keep_us / 1000;
+		scan.keep = &keep;
+	}
 	scan.analysis = (Goheapd__Analysis *)(uintptr_t)question->analysis;
 	request.body_case = GOHEAPD__REQUEST__BODY_SCAN;
 	request.scan = &scan;

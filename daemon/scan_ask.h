@@ -28,6 +28,8 @@ struct scan_question {
 	const struct label_query *labels;  /* NULL: nothing beyond the part; borrowed */
 	const Goheapd__Analysis *analysis; /* NULL: nothing; borrowed */
 	uint64_t max_pause_us, timeout_us;
+	const char *keep_id; /* NULL: nothing is kept; borrowed */
+	uint64_t keep_us;
 	uid_t caller;     /* for the audit line, as is path */
 	const char *path; /* borrowed */
 };
@@ -37,7 +39,7 @@ must_check struct error *scan_ask(struct agent_client *agent, const struct scan_
 				  const struct patience *patience, uint64_t grace_us,
 				  Goheapd__Answer **ret, uint64_t *ret_retry_after_ms);
 
-enum { SCAN_ID_SIZE = 24 };
+enum { SCAN_ID_DIGITS = 16, SCAN_ID_SIZE = 24 };
 
 /* Unique on this machine and not to be guessed: an id is all that a later request shows. */
 must_check struct error *scan_make_id(char id[SCAN_ID_SIZE]);

@@ -7,6 +7,7 @@
 
 #include "daemon/analysis.h"
 #include "daemon/clock.h"
+#include "daemon/process.h"
 #include "daemon/uri.h"
 #include "proto/base/log.h"
 
@@ -37,6 +38,8 @@ struct flight {
 	/* the key's own copies, or NULL */
 	struct label_query *labels;
 	Goheapd__Analysis *analysis;
+	char id[SCAN_ID_SIZE];     /* of the scan that it will be */
+	Goheapd__Process *process; /* its own copy, if the scan is to be kept; else NULL */
 	uid_t caller;
 	char *path;
 	int cancel; /* eventfd: nobody waits any more */
@@ -55,6 +58,7 @@ struct rest {
 
 struct scan_cache {
 	struct agent_client *client;
+	struct kept_scans *kept;
 	struct scan_limits limits;
 	pthread_mutex_t lock; /* guards all that follows, flights and waiters included */
 	pthread_cond_t landed;
@@ -64,8 +68,8 @@ struct scan_cache {
 	struct scan_store store;
 };
 
-struct error *scan_cache_new(struct agent_client *client, const struct scan_limits *limits,
-			     struct scan_cache **ret)
+struct error *scan_cache_new(struct agent_client *client, struct kept_scans *kept,
+			     const struct scan_limits *limits, struct scan_cache **ret)
 {
 	struct scan_cache *cache = malloc(sizeof(*cache));
 
@@ -73,6 +77,7 @@ struct error *scan_cache_new(struct agent_client *client, const struct scan_limi
 		return &error_nomem;
 	*cache = (struct scan_cache){
 		.client = client,
+		.kept = kept,
 		.limits = *limits,
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.landed = PTHREAD_COND_INITIALIZER,
@@ -176,7 +181,8 @@ static bool same_scan(const struct scan_key *a, const struct scan_key *b)
 {
 	return same_target(a, b) && a->exe_hash == b->exe_hash && a->mode == b->mode &&
 	       a->depth == b->depth && a->parts == b->parts && a->max_pause_us == b->max_pause_us &&
-	       same_labels(a->labels, b->labels) && analysis_equal(a->analysis, b->analysis);
+	       a->keep_us == b->keep_us && same_labels(a->labels, b->labels) &&
+	       analysis_equal(a->analysis, b->analysis);
 }
 
 static struct flight *flight_find(struct scan_cache *cache, const struct scan_key *key)
@@ -195,7 +201,24 @@ static void flight_free(struct flight *flight)
 	free(flight->path);
 	free(flight->labels);
 	analysis_free(flight->analysis);
+	if (flight->process)
+		goheapd__process__free_unpacked(flight->process, NULL);
 	free(flight);
+}
+
+/*
+ * A result that is not kept is a result all the same; the agent's graph goes with its time. A
+ * warning would come too late for those who share the scan.
+ */
+static void flight_keep(struct flight *flight, struct scan *scan)
+{
+	struct error *err =
+	    kept_scans_add(flight->cache->kept, scan, flight->process, flight->key.keep_us);
+
+	if (err)
+		log_warning("kept", "a scan is not kept, its answer goes out pid=%u err=\"%s\"",
+			    flight->key.pid, error_message(err));
+	error_free(err);
 }
 
 /* Asks the agent. No lock is held. */
@@ -213,6 +236,9 @@ static struct error *flight_scan(struct flight *flight, struct scan **ret,
 		.analysis = key->analysis,
 		.max_pause_us = key->max_pause_us,
 		.timeout_us = SCAN_MAX_US,
+		.keep_id =
+		    key->keep_us && key->depth == GOHEAPD__DEPTH__DEPTH_FULL ? flight->id : NULL,
+		.keep_us = key->keep_us,
 		.caller = flight->caller,
 		.path = flight->path,
 	};
@@ -225,7 +251,11 @@ static struct error *flight_scan(struct flight *flight, struct scan **ret,
 	struct error *err = scan_ask(flight->cache->client, &question, &patience, CANCEL_GRACE_US,
 				     &answer, ret_retry_after_ms);
 
-	return err ? err : scan_new(key, started_us, answer, ret);
+	if (!err)
+		err = scan_new(key, flight->id, started_us, answer, ret);
+	if (!err && flight->process)
+		flight_keep(flight, *ret);
+	return err;
 }
 
 static void wake(struct waiter *waiter)
@@ -296,6 +326,10 @@ static struct error *flight_new(struct scan_cache *cache, const struct scan_key 
 	*flight =
 	    (struct flight){ .cache = cache, .key = *key, .caller = request->caller, .cancel = -1 };
 	err = uri_without_labels(request->path, &flight->path);
+	if (!err)
+		err = scan_make_id(flight->id);
+	if (!err && key->keep_us)
+		err = process_copy(request->process, &flight->process);
 	if (!err && key->labels)
 		err = label_query_copy(key->labels, &flight->labels, &size);
 	if (!err && key->analysis)
@@ -459,6 +493,25 @@ static struct error *step(struct scan_cache *cache, const struct scan_key *key,
 	return err ? err : fly(cache, flight, patience, ret, ret_retry_after_ms);
 }
 
+/* An earlier scan that answers; one that is to be kept must be kept still. The lock is held before
+ * and after. */
+static struct scan *find_earlier(struct scan_cache *cache, const struct scan_key *key,
+				 uint64_t max_age_us, const struct patience *patience)
+{
+	struct scan *scan = scan_store_find(&cache->store, key, max_age_us, clock_now_us());
+	struct error *err;
+
+	if (!scan || !key->keep_us)
+		return scan;
+	pthread_mutex_unlock(&cache->lock);
+	err = kept_scans_extend(cache->kept, scan->id, key->keep_us, patience);
+	pthread_mutex_lock(&cache->lock);
+	if (err)
+		scan_release(take(scan));
+	error_free(err);
+	return scan;
+}
+
 struct error *scan_cache_get(struct scan_cache *cache, const struct scan_request *request,
 			     const struct patience *patience, struct scan **ret, bool *ret_cached,
 			     uint64_t *ret_retry_after_ms)
@@ -472,6 +525,7 @@ struct error *scan_cache_get(struct scan_cache *cache, const struct scan_request
 		.depth = params->depth,
 		.parts = request->parts,
 		.max_pause_us = params->max_pause_us,
+		.keep_us = cache->kept ? params->keep_us : 0,
 		.labels = request->parts & SCAN_LABELS && !label_query_is_empty(&params->labels)
 			      ? &params->labels
 			      : NULL,
@@ -484,8 +538,7 @@ struct error *scan_cache_get(struct scan_cache *cache, const struct scan_request
 	pthread_mutex_lock(&cache->lock);
 	while (!err && !scan) {
 		if (params->max_age_us)
-			scan = scan_store_find(&cache->store, &key, params->max_age_us,
-					       clock_now_us());
+			scan = find_earlier(cache, &key, params->max_age_us, patience);
 		*ret_cached = scan != NULL;
 		if (!scan)
 			err = step(cache, &key, request, patience, &scan, ret_retry_after_ms);

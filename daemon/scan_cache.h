@@ -9,6 +9,7 @@
 #define DAEMON_SCAN_CACHE_H
 
 #include "daemon/agent_client.h"
+#include "daemon/kept_scan.h"
 #include "daemon/params.h"
 #include "daemon/scan_store.h"
 
@@ -19,8 +20,11 @@ struct scan_limits {
 	unsigned max_scans;
 };
 
-/* The client is borrowed and must outlive the cache. */
-must_check struct error *scan_cache_new(struct agent_client *client,
+/*
+ * The client is borrowed and must outlive the cache, as must kept, to which scans go that are to be
+ * kept for later questions (NULL: none are).
+ */
+must_check struct error *scan_cache_new(struct agent_client *client, struct kept_scans *kept,
 					const struct scan_limits *limits, struct scan_cache **ret);
 /* Waits for scans that run; shut the client down before, so that they end. */
 void scan_cache_free(struct scan_cache *cache);

@@ -1,5 +1,7 @@
 #include "daemon/scan_store.h"
 
+#include <stdio.h>
+
 #include "daemon/analysis.h"
 
 /* What is added for a selection or a grouping takes nothing from the rest. */
@@ -24,8 +26,8 @@ static struct error *own_question(struct scan *scan)
 	return err;
 }
 
-struct error *scan_new(const struct scan_key *key, uint64_t started_us, Goheapd__Answer *answer,
-		       struct scan **ret)
+struct error *scan_new(const struct scan_key *key, const char *id, uint64_t started_us,
+		       Goheapd__Answer *answer, struct scan **ret)
 {
 	struct scan *scan = malloc(sizeof(*scan));
 	struct error *err;
@@ -42,8 +44,10 @@ struct error *scan_new(const struct scan_key *key, uint64_t started_us, Goheapd_
 		.bytes = sizeof(*scan) + goheapd__answer__get_packed_size(answer),
 	};
 	err = own_question(scan);
-	if (!err)
+	if (!err && !id)
 		err = scan_make_id(scan->id);
+	else if (!err)
+		snprintf(scan->id, sizeof(scan->id), "%s", id);
 	if (err) {
 		scan_release(scan);
 		return err;

@@ -21,6 +21,7 @@ struct scan_key {
 	Goheapd__Depth depth;
 	unsigned parts;
 	uint64_t max_pause_us;
+	uint64_t keep_us;                  /* 0: it is not kept for later questions */
 	const struct label_query *labels;  /* NULL: nothing is asked of them beyond the part */
 	const Goheapd__Analysis *analysis; /* NULL: nothing is asked of objects */
 };
@@ -40,8 +41,8 @@ struct scan {
 /* Whether a scan with that was asked of labels answers what is wanted now; either may be NULL. */
 bool scan_labels_answer(const struct label_query *had, const struct label_query *wanted);
 
-/* Takes over an answer that holds a scan; one reference is the caller's. */
-must_check struct error *scan_new(const struct scan_key *key, uint64_t started_us,
+/* Takes over an answer that holds a scan; one reference is the caller's. id NULL: a new one. */
+must_check struct error *scan_new(const struct scan_key *key, const char *id, uint64_t started_us,
 				  Goheapd__Answer *answer, struct scan **ret);
 struct scan *scan_acquire(struct scan *scan);
 void scan_release(struct scan *scan); /* NULL is allowed */

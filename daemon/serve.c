@@ -128,13 +128,86 @@ static struct error *check_start(const struct exchange *exchange)
 			 exchange->process->pid, have, wanted);
 }
 
+static bool is_by_name(const struct exchange *exchange)
+{
+	return strcmp(exchange->uri.segments[0], "comm") == 0;
+}
+
+static struct error *find_running(struct exchange *exchange)
+{
+	const char *name = exchange->uri.segments[1];
+
+	return is_by_name(exchange) ? find_by_name(exchange, name) : find_by_pid(exchange, name);
+}
+
+/* ---- the process of a kept scan, which may be gone ---- */
+
+static void take_kept_process(struct exchange *exchange, const struct kept_scan *kept)
+{
+	exchange->process = kept->process;
+	exchange->pid = kept->process->pid;
+}
+
+/* Whether the path means the process that the scan is of. */
+static struct error *path_names(const struct exchange *exchange, const struct kept_scan *kept,
+				bool *ret)
+{
+	const char *name = exchange->uri.segments[1];
+	uint32_t pid = 0;
+	struct error *err = is_by_name(exchange) ? NULL : process_parse_pid(name, &pid);
+
+	*ret = is_by_name(exchange) ? process_has_name(kept->process, name)
+				    : kept->process->pid == pid;
+	return err;
+}
+
+static struct error *find_by_scan(struct exchange *exchange)
+{
+	const char *id = exchange->params.scan;
+	struct error *err = kept_scans_find(exchange->server->kept, id, &exchange->kept);
+	bool fits = false;
+
+	if (!err)
+		err = path_names(exchange, exchange->kept, &fits);
+	if (err)
+		return err;
+	if (!fits)
+		return error_new(ERROR_NOT_FOUND, "scan %s is of another process", id);
+	take_kept_process(exchange, exchange->kept);
+	return NULL;
+}
+
+/* The newest scan kept of a process that is gone. Consumes err, which says that it is. */
+static struct error *find_gone(struct exchange *exchange, struct error *err)
+{
+	const struct kept_filter filter = { .peer = &exchange->peer };
+	struct kept_list list;
+	bool fits = false;
+	struct error *list_err = kept_scans_list(exchange->server->kept, &filter, &list);
+
+	if (list_err) {
+		error_free(list_err);
+		return err;
+	}
+	for (size_t i = 0; !fits && i < list.count; i++) {
+		error_free(path_names(exchange, list.scans[i], &fits));
+		if (fits)
+			exchange->kept = kept_scan_acquire(list.scans[i]);
+	}
+	kept_list_fini(&list);
+	if (!fits)
+		return err;
+	error_free(err);
+	take_kept_process(exchange, exchange->kept);
+	return NULL;
+}
+
 static struct error *find_process(struct exchange *exchange)
 {
-	const struct uri *uri = &exchange->uri;
-	struct error *err = strcmp(uri->segments[0], "comm") == 0
-				? find_by_name(exchange, uri->segments[1])
-				: find_by_pid(exchange, uri->segments[1]);
+	struct error *err = exchange->params.scan ? find_by_scan(exchange) : find_running(exchange);
 
+	if (err && exchange->route->role == ROLE_KEPT && error_code(err) == ERROR_NO_PROCESS)
+		err = find_gone(exchange, err);
 	if (!err)
 		err = auth_check(&exchange->peer, exchange->process);
 	if (!err)
@@ -150,7 +223,7 @@ static struct error *check_caller(struct exchange *exchange)
 
 	if (exchange->route->role != ROLE_ANYBODY)
 		err = peer_of_socket(exchange->client, &exchange->peer);
-	if (!err && exchange->route->role == ROLE_TARGET)
+	if (!err && (exchange->route->role == ROLE_TARGET || exchange->route->role == ROLE_KEPT))
 		err = find_process(exchange);
 	return err;
 }

@@ -165,7 +165,7 @@ static struct fixture make_cache(uint64_t interval_us, unsigned max_scans)
 					    .max_scans = max_scans };
 	struct fixture fixture = { .client = connect_agent() };
 
-	assert_success(scan_cache_new(fixture.client, &limits, &fixture.cache));
+	assert_success(scan_cache_new(fixture.client, NULL, &limits, &fixture.cache));
 	return fixture;
 }
 

@@ -39,7 +39,7 @@ static size_t add(struct scan_store *store, const struct scan_key *key, Goheapd_
 	struct scan *scan = NULL;
 	size_t bytes;
 
-	assert_success(scan_new(key, at_us, make_answer(mode), &scan));
+	assert_success(scan_new(key, NULL, at_us, make_answer(mode), &scan));
 	bytes = scan->bytes;
 	scan_store_add(store, scan, at_us);
 	scan_release(scan);
@@ -236,8 +236,8 @@ static void ids_differ(void **state)
 	struct scan *first = NULL, *second = NULL;
 
 	(void)state;
-	assert_success(scan_new(&asked, 0, make_answer(GOHEAPD__MODE__MODE_FORK), &first));
-	assert_success(scan_new(&asked, 0, make_answer(GOHEAPD__MODE__MODE_FORK), &second));
+	assert_success(scan_new(&asked, NULL, 0, make_answer(GOHEAPD__MODE__MODE_FORK), &first));
+	assert_success(scan_new(&asked, NULL, 0, make_answer(GOHEAPD__MODE__MODE_FORK), &second));
 	assert_int_equal(strlen(first->id), 16);
 	assert_string_not_equal(first->id, second->id);
 	scan_release(first);
