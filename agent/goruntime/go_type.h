@@ -97,10 +97,20 @@ must_check struct error *go_types_new(struct memory *memory, const struct layout
 void go_types_free(struct go_types *types);
 DEFINE_FREEP(go_types, go_types_free)
 
-/* From now on memory is gone: what was not met so far is TYPE_UNKNOWN. */
-void go_types_let_go(struct go_types *types);
+/*
+ * From now on memory is gone. What the modules' types and the itabs need is copied first, so that
+ * they may be met later, too; so are the names that reflect made. Types that reflect made are read
+ * from instead, a copy of the heap; where it is NULL or has them not they are TYPE_UNKNOWN, if they
+ * were not met so far.
+ */
+must_check struct error *go_types_let_go(struct go_types *types, struct memory *instead);
 
-/* Belongs to the table. TYPE_UNKNOWN has the kind GO_KIND_INVALID, size 0 and the name "?". */
+/*
+ * Belongs to the table. TYPE_UNKNOWN has the kind GO_KIND_INVALID, size 0 and the name "?". Fields
+ * lie inside of their struct and elements fill their array, whatever the target says; parts of
+ * which nothing is known are TYPE_UNKNOWN. Several types may have one name: local ones of
+ * functions, and what a plugin and the program both have.
+ */
 const struct go_type *go_type_at(const struct go_types *types, type_id id);
 
 /*
