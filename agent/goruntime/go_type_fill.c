@@ -7,6 +7,8 @@
 
 #include "agent/binary/type_index.h"
 #include "agent/goruntime/go_type_table.h"
+#include "agent/goruntime/layout.h"
+#include "agent/goruntime/module.h"
 #include "proto/base/checked.h"
 
 struct error *go_types_fields(struct go_types *types, uint32_t count, struct go_field **ret)
@@ -143,6 +145,21 @@ static struct error *fill_fields(struct go_types *types, struct go_type *type, u
 	return err;
 }
 
+/* Where nobody describes it, it follows from keys and values. */
+static struct error *meet_bucket(struct go_types *types, const struct rtype *rtype,
+				 struct go_type *type)
+{
+	bool described = module_table_find_types(types->modules, rtype->addr) ||
+			 !layout_has(types->layout, map_type_bucket);
+	struct error *err = NULL;
+
+	if (described)
+		err = go_types_meet_descriptor(types, rtype->bucket, &type->bucket);
+	if (!err && type->bucket == TYPE_UNKNOWN)
+		err = go_types_make_bucket(types, type);
+	return err;
+}
+
 static struct error *meet_parts(struct go_types *types, uint32_t place, const struct rtype *rtype,
 				struct go_type *type)
 {
@@ -150,8 +167,8 @@ static struct error *meet_parts(struct go_types *types, uint32_t place, const st
 
 	if (!err)
 		err = go_types_meet_descriptor(types, rtype->key, &type->key);
-	if (!err)
-		err = go_types_meet_descriptor(types, rtype->bucket, &type->bucket);
+	if (!err && rtype->kind == GO_KIND_MAP)
+		err = meet_bucket(types, rtype, type);
 	if (!err && rtype->key)
 		err = go_types_add_part(types, place, 2, type->key);
 	if (!err && rtype->elem)
@@ -231,7 +248,9 @@ static struct error *find_bucket(struct go_types *types, const struct indexed_ty
 		       ">");
 		number = type_index_find_name(types->index, name);
 	}
-	return err ? err : go_types_meet_number(types, number, ret);
+	if (!err && number)
+		err = go_types_meet_number(types, number, ret);
+	return err;
 }
 
 /* runtime/map.go, internal/abi/map.go: keys and values of more than 128 bytes lie elsewhere. */
@@ -240,9 +259,11 @@ enum { MAP_INLINE_MAX = 128 };
 static struct error *fill_indexed_map(struct go_types *types, struct go_type *type,
 				      const struct indexed_type *indexed)
 {
+	struct error *err = find_bucket(types, indexed, &type->bucket);
+
 	type->indirect_key = go_types_entry(types, type->key)->type.size > MAP_INLINE_MAX;
 	type->indirect_elem = go_types_entry(types, type->elem)->type.size > MAP_INLINE_MAX;
-	return find_bucket(types, indexed, &type->bucket);
+	return err || type->bucket ? err : go_types_make_bucket(types, type);
 }
 
 static struct error *fill_indexed(struct go_types *types, struct go_type *type, uint32_t place,

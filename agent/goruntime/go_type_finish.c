@@ -2,6 +2,8 @@
  * What of a type follows from its parts: the name of one that a descriptor tells of; the pointers
  * of one that DWARF alone knows, which says nothing of them.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,6 +114,27 @@ static struct error *name_indexed(struct go_types *types, uint32_t number, const
 	return NULL;
 }
 
+/* Of what we made: an array "[8]T", or a bucket "map.bucket[K]V"; others have theirs already. */
+static struct error *name_made(struct go_types *types, const struct type_entry *entry,
+			       const struct type_details *details, const char **ret)
+{
+	char length[32];
+	const char *key;
+	struct error *err;
+
+	if (entry->type.kind == GO_KIND_ARRAY) {
+		snprintf(length, sizeof(length), "[%" PRIu64 "]", entry->type.length);
+		return go_types_join(types, length, go_type_at(types, entry->type.elem)->name, ret);
+	}
+	if (!details->map)
+		return NULL;
+	err = go_types_join(types, "map.bucket[", go_type_at(types, details->map->key)->name, &key);
+	if (!err)
+		err = go_types_join(types, key, "]", &key);
+	return err ? err
+		   : go_types_join(types, key, go_type_at(types, details->map->elem)->name, ret);
+}
+
 static struct error *find_name(struct go_types *types, struct type_entry *entry,
 			       const struct type_details *details)
 {
@@ -122,6 +145,8 @@ static struct error *find_name(struct go_types *types, struct type_entry *entry,
 		err = name_indexed(types, details->number, &name);
 	else if (details->origin == TYPE_OF_DESCRIPTOR)
 		err = go_types_name(types, details, &name, &entry->is_plain);
+	else
+		err = name_made(types, entry, details, &name);
 	if (err && !go_types_is_final(err)) {
 		error_free(err);
 		err = NULL;

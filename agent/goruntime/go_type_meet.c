@@ -167,12 +167,20 @@ static struct error *push(struct order *order, type_id id)
 	return NULL;
 }
 
+/* A type that has a name needs none of its parts for it. */
+static bool needs_parts(const struct type_details *details)
+{
+	return details->origin != TYPE_OF_DESCRIPTOR || !details->rtype.named;
+}
+
 /* Parts first; one that has begun leads back to itself, and has to do without. */
 static struct error *push_parts(struct go_types *types, const struct type_details *details,
 				struct order *order)
 {
 	struct error *err = NULL;
 
+	if (!needs_parts(details))
+		return NULL;
 	for (uint32_t i = 0; i < details->part_count && !err; i++)
 		if (go_types_entry(types, details->parts[i])->state == TYPE_MET)
 			err = push(order, details->parts[i]);

@@ -53,10 +53,11 @@ enum type_origin {
 struct type_details {
 	type_id id;
 	uint8_t origin;
-	uint32_t number;    /* in the index */
-	struct rtype rtype; /* of a descriptor */
-	char *string;       /* the descriptor's own name */
-	type_id *parts;     /* whose names or pointers are needed */
+	uint32_t number;           /* in the index */
+	struct rtype rtype;        /* of a descriptor */
+	const struct go_type *map; /* of a bucket made for it */
+	char *string;              /* the descriptor's own name */
+	type_id *parts;            /* whose names or pointers are needed */
 	uint32_t part_count;
 };
 
@@ -111,6 +112,12 @@ must_check struct error *go_types_meet_name(struct go_types *types, const char *
 
 /* The pointer type to elem; key is elem + 1. */
 must_check struct error *go_types_meet_pointer(struct go_types *types, uint64_t key, type_id *ret);
+
+/*
+ * The struct of a map's slots where nobody describes it, for a map whose keys and values are met:
+ * the map's bucket stays unknown where that cannot be told.
+ */
+must_check struct error *go_types_make_bucket(struct go_types *types, struct go_type *map);
 
 /* A type without parts, as the universe has it: uintptr, unsafe.Pointer ... */
 must_check struct error *go_types_basic(struct go_types *types, enum go_kind kind, type_id *ret);

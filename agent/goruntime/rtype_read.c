@@ -7,9 +7,11 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/goruntime/go_type.h"
 #include "agent/goruntime/layout.h"
+#include "agent/goruntime/module.h"
 #include "agent/goruntime/type_memory.h"
 #include "proto/base/bytes.h"
 
@@ -220,6 +222,39 @@ static struct error *read_package(const struct raw *raw, struct rtype *ret)
 				   &ret->package);
 }
 
+/*
+ * To go1.23 reflect describes the buckets of a map it makes by a descriptor of the common part
+ * alone: what lies behind is another object (reflect/type.go, bucketOf).
+ */
+static struct error *is_mere_bucket(const struct rtype_source *source, const struct rtype *type,
+				    bool *ret)
+{
+	static const char prefix[] = "bucket(";
+	char *name scoped(freep) = NULL;
+	struct error *err = NULL;
+
+	*ret = false;
+	if (type->kind != GO_KIND_STRUCT || !layout_has(source->layout, map_type_bucket) ||
+	    module_table_find_types(source->modules, type->addr))
+		return NULL;
+	err = rtype_text(source, type->name, &name, NULL);
+	*ret = !err && !strncmp(name, prefix, sizeof(prefix) - 1);
+	return err;
+}
+
+static struct error *read_rest(struct raw *raw, struct rtype *type)
+{
+	bool mere;
+	struct error *err = is_mere_bucket(raw->source, type, &mere);
+
+	if (err || mere)
+		return err;
+	err = fill(raw, type->addr, struct_size(raw->layout, type->kind));
+	if (!err)
+		err = read_kind(raw, type);
+	return err ? err : read_package(raw, type);
+}
+
 struct error *rtype_read(const struct rtype_source *source, taddr addr, struct rtype *ret)
 {
 	const struct layout *l = source->layout;
@@ -238,13 +273,9 @@ struct error *rtype_read(const struct rtype_source *source, taddr addr, struct r
 	read_common(&raw, kind, &type);
 	if (!is_sound(&type))
 		return not_a_descriptor(addr);
-	err = fill(&raw, addr, struct_size(l, type.kind));
+	err = rtype_resolve(source, addr, (int32_t)number(&raw, l->type_name), &type.name);
 	if (!err)
-		err = read_kind(&raw, &type);
-	if (!err)
-		err = rtype_resolve(source, addr, (int32_t)number(&raw, l->type_name), &type.name);
-	if (!err)
-		err = read_package(&raw, &type);
+		err = read_rest(&raw, &type);
 	if (err)
 		return err;
 	*ret = type;
