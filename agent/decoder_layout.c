@@ -1,8 +1,11 @@
 #include "agent/decoder_layout.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/binary/build_info.h"
 #include "agent/binary/dwarf_types.h"
@@ -30,8 +33,8 @@ static struct error *decode_index(const struct bytes *content, const struct inde
 	const uint8_t *layout_bytes;
 	size_t layout_size;
 	struct cursor cursor;
-	struct error *err =
-	    index_decode(content->data, content->size, key, &layout_bytes, &layout_size);
+	struct error *err = index_decode(INDEX_LAYOUT, content->data, content->size, key,
+					 &layout_bytes, &layout_size);
 
 	if (err)
 		return err;
@@ -72,7 +75,7 @@ static struct error *make_index(struct reading *r)
 	bytes_init(&content, INDEX_SIZE_MAX);
 	err = decoder_layout_store(r->ret, &stored);
 	if (!err)
-		err = index_encode(&r->key, &stored, &content);
+		err = index_encode(INDEX_LAYOUT, &r->key, &stored, &content);
 	if (!err)
 		err = send_index(r->decoder, &content);
 	bytes_fini(&content);
@@ -154,6 +157,18 @@ static struct error *try_file(struct reading *r, const struct decoder_debug *deb
 	return err ? err : read_dwarf(r, file);
 }
 
+/* Types may be read of it later on. */
+static struct error *hold_file(struct reading *r, const struct decoder_debug *debug, unsigned index)
+{
+	int fd = fcntl(decoder_debug_fd(debug, index), F_DUPFD_CLOEXEC, 0);
+
+	if (fd < 0)
+		return error_system(errno, "debug file");
+	r->ret->debug_fd = fd;
+	r->ret->from_debug_file = true;
+	return NULL;
+}
+
 /* Reasons to go on with the next file; others would stand in its way, too. */
 static bool is_refusal(const struct error *err)
 {
@@ -167,10 +182,8 @@ static struct error *try_files(struct reading *r, const struct decoder_debug *de
 		char path[1024];
 		struct error *err = try_file(r, debug, i), *refuse_err;
 
-		if (!err) {
-			r->ret->from_debug_file = true;
-			return NULL;
-		}
+		if (!err)
+			return hold_file(r, debug, i);
 		if (!is_refusal(err))
 			return err;
 		decoder_debug_path(debug, i, path, sizeof(path));
@@ -240,11 +253,20 @@ struct error *decoder_layout_read(struct decoder *decoder, const struct decoder_
 						       : read_debug_file(&r, target->file);
 	}
 	bytes_fini(&r.index);
+	ret->key = r.key;
 	return err;
+}
+
+void decoder_layout_let_go(struct decoder_layout *layout)
+{
+	if (layout->from_debug_file)
+		closep(&layout->debug_fd);
+	layout->debug_fd = -1;
 }
 
 void decoder_layout_fini(struct decoder_layout *layout)
 {
+	decoder_layout_let_go(layout);
 	layout_free(layout->layout);
 	for (unsigned i = 0; i < layout->refusal_count; i++)
 		free(layout->refusals[i]);

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "agent/binary/index.h"
 #include "agent/decoder_tasks.h"
 #include "agent/goruntime/layout_discover.h"
 
@@ -24,6 +25,8 @@ struct decoder_layout {
 	enum layout_known_by known_by;
 	bool index_used; /* no DWARF was opened, no code was searched */
 	bool from_debug_file;
+	int debug_fd;         /* that file, if it is from one */
+	struct index_key key; /* of the executable, and of that file */
 	/* By the table: the version whose layout was taken; the program's is in the layout. */
 	char table_version[LAYOUT_VERSION_SIZE];
 	bool exact; /* the two are the same; otherwise it must be seen to fit */
@@ -41,6 +44,9 @@ must_check struct error *decoder_layout_read(struct decoder *decoder,
 					     const struct decoder_target *target, int index_fd,
 					     struct decoder_layout *ret);
 void decoder_layout_fini(struct decoder_layout *layout);
+
+/* Closes the debug file. */
+void decoder_layout_let_go(struct decoder_layout *layout);
 
 /* To and from the content of an index, what comes of debug files aside. */
 must_check struct error *decoder_layout_store(const struct decoder_layout *layout,

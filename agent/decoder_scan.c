@@ -8,6 +8,7 @@
 #include "agent/decoder_keep.h"
 #include "agent/decoder_plan.h"
 #include "agent/decoder_target.h"
+#include "agent/decoder_types.h"
 #include "agent/goruntime/collector.h"
 #include "agent/goruntime/goroutine.h"
 #include "agent/goruntime/heap_extent.h"
@@ -157,11 +158,13 @@ struct work {
 	struct label *selected;
 	struct decode_request request;
 	struct decoded *decoded; /* NULL unless it is kept */
+	struct decoder_types types;
 };
 
 static void work_fini(struct work *work)
 {
 	decoded_free(work->decoded);
+	decoder_types_fini(&work->types);
 	free(work->selected);
 	free(work->exe);
 	stop_fini(&work->stop);
@@ -239,10 +242,24 @@ static uint64_t peak_memory_bytes(void)
 	return getrusage(RUSAGE_SELF, &usage) ? 0 : (uint64_t)usage.ru_maxrss * 1024;
 }
 
+/* Where the program's types are from, if not from the runtime alone. */
+static struct error *tell_types(const struct decoder_target *target,
+				const struct decoder_types *types, Goheapd__ScanInfo *scan)
+{
+	if (types->reason && target->source.known_by == LAYOUT_BY_DWARF)
+		return message_warn(scan, "types_unknown",
+				    "the types of variables are not known: %s", types->reason);
+	if (!types->index)
+		return NULL;
+	free(take(scan->detail->types));
+	return message_string("dwarf", &scan->detail->types);
+}
+
 /* What decode_run leaves to its caller; the agent sets pause and whole time. */
-static struct error *complete(struct decoder_target *target, const struct stop *stop,
+static struct error *complete(struct decoder_target *target, const struct work *work,
 			      Goheapd__ScanResult *result)
 {
+	const struct stop *stop = &work->stop;
 	Goheapd__TargetOpened *opened = (Goheapd__TargetOpened *)(uintptr_t)target->opened;
 	Goheapd__ScanInfo *scan = result->scan;
 	struct error *err = decoder_target_identity(target, &result->identity);
@@ -253,11 +270,14 @@ static struct error *complete(struct decoder_target *target, const struct stop *
 		err = add_refusals(&target->source, scan);
 	if (!err)
 		err = add_warnings(stop->message, scan);
+	if (!err)
+		err = tell_types(target, &work->types, scan);
 	result->cgroup = take(opened->cgroup);
 	scan->started_at_ns = stop->message->stopped_at_ns;
 	scan->mode = stop->message->mode;
 	scan->has_index_used = true;
-	scan->index_used = target->source.index_used;
+	scan->index_used =
+	    target->source.index_used && (!work->types.index || work->types.from_index);
 	scan->peak_memory_bytes = peak_memory_bytes();
 	return err;
 }
@@ -355,7 +375,7 @@ static struct error *decode(struct decoder *decoder, const Goheapd__DecodeScan *
 	if (!err)
 		err = verify_layout(&target->source, result);
 	if (!err)
-		err = complete(target, stop, result);
+		err = complete(target, work, result);
 	if (!err && work->decoded)
 		let_go(decoder, target, work);
 	if (!err)
@@ -401,12 +421,26 @@ static struct error *check_need(const struct decoder_target *target,
 					       : NULL;
 }
 
+/* Before the stop, since it may take seconds: what is typed is objects. */
+static struct error *read_types(struct decoder *decoder, const Goheapd__DecodeScan *task,
+				const struct decoder_target *target, struct decoder_types *ret)
+{
+	const Goheapd__Analysis *analysis = task->analysis;
+
+	if (!analysis || (!analysis->profile && !analysis->histogram && !analysis->objects &&
+			  !analysis->object && !analysis->dominators))
+		return NULL;
+	return decoder_types_read(decoder, target, ret);
+}
+
 struct error *decoder_scan(struct decoder *decoder, const Goheapd__DecodeScan *task)
 {
 	struct decoder_target target;
 	struct work work = { 0 };
 	struct error *err = decoder_target_open(decoder, &target);
 
+	if (!err)
+		err = read_types(decoder, task, &target, &work.types);
 	if (!err)
 		err = check_need(&target, task);
 	if (!err)

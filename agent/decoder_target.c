@@ -211,6 +211,7 @@ void decoder_target_let_go(struct decoder_target *target)
 	memory_free(take(target->memory));
 	decoder_plugins_fini(&target->plugins);
 	elf_file_free(take(target->file));
+	decoder_layout_let_go(&target->source);
 	frame_close_fds(&target->frame);
 }
 

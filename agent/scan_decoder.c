@@ -9,21 +9,55 @@
 
 /* ---- what the decoder says ---- */
 
-/* An index is kept for next time; that it cannot be is no reason to fail. */
-static struct error *hear_index(struct scan_job *scan, const Goheapd__IndexContent *index)
+/* That an index could not be kept is no reason to fail. Consumes err. */
+static void note_not_kept(struct error *err)
 {
-	struct error *err;
-
-	if (!scan->opened || index->content.len > LIMIT_INDEX_BYTES)
-		return error_new(ERROR_FORMAT, "an index of %zu bytes", index->content.len);
-	err = index_store_write(&scan->job.supervisor->indexes, &scan->executable,
-				index->content.data, index->content.len);
 	if (err)
 		log_warning("scan",
 			    "an index could not be kept, the next scan makes it anew "
 			    "err=\"%s\"",
 			    error_message(err));
 	error_free(err);
+}
+
+static struct error *hear_index(struct scan_job *scan, const Goheapd__IndexContent *index)
+{
+	if (!scan->opened || index->content.len > LIMIT_INDEX_BYTES)
+		return error_new(ERROR_FORMAT, "an index of %zu bytes", index->content.len);
+	note_not_kept(index_store_write(&scan->job.supervisor->indexes, INDEX_LAYOUT,
+					&scan->executable, index->content.data,
+					index->content.len));
+	return NULL;
+}
+
+static struct error *hear_type_search(struct scan_job *scan)
+{
+	int fd scoped(closep) = -1;
+	Goheapd__DecoderOrder order = GOHEAPD__DECODER_ORDER__INIT;
+	Goheapd__TypeIndexFile file = GOHEAPD__TYPE_INDEX_FILE__INIT;
+
+	if (!scan->opened || scan->types_asked)
+		return error_new(ERROR_FORMAT, "types were asked for too early or twice");
+	scan->types_asked = true;
+	fd = index_store_open(&scan->job.supervisor->indexes, INDEX_TYPES, &scan->executable);
+	order.body_case = GOHEAPD__DECODER_ORDER__BODY_TYPE_INDEX;
+	order.type_index = &file;
+	return helper_send(scan->decoder, &order.base, &fd, fd < 0 ? 0 : 1);
+}
+
+/* Once, since it is a lot to write. */
+static struct error *hear_types(struct scan_job *scan, struct frame *frame)
+{
+	struct error *err;
+
+	if (!scan->types_asked || scan->types_told || frame->fd_count != 1)
+		return error_new(ERROR_FORMAT, "types that nobody waits for");
+	scan->types_told = true;
+	err = index_store_write_types(&scan->job.supervisor->indexes, &scan->executable,
+				      frame->fds[0]);
+	if (err && error_code(err) == ERROR_FORMAT)
+		return err;
+	note_not_kept(err);
 	return NULL;
 }
 
@@ -73,6 +107,10 @@ static struct error *hear_decoder(struct helper *helper, struct frame *frame)
 	switch (event->body_case) {
 	case GOHEAPD__DECODER_EVENT__BODY_INDEX:
 		return hear_index(scan, event->index);
+	case GOHEAPD__DECODER_EVENT__BODY_TYPE_INDEX_SEARCH:
+		return hear_type_search(scan);
+	case GOHEAPD__DECODER_EVENT__BODY_TYPE_INDEX:
+		return hear_types(scan, frame);
 	case GOHEAPD__DECODER_EVENT__BODY_SCAN:
 		if (scan->scan && is_of_target(scan, event->scan->identity))
 			return take_result(scan, event);

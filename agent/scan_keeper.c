@@ -18,7 +18,7 @@ enum {
 static struct error *hear_opened(struct scan_job *scan, const Goheapd__KeeperOpened *opened)
 {
 	int fd scoped(closep) =
-	    index_store_open(&scan->job.supervisor->indexes, opened->executable);
+	    index_store_open(&scan->job.supervisor->indexes, INDEX_LAYOUT, opened->executable);
 	Goheapd__DecoderOrder order = GOHEAPD__DECODER_ORDER__INIT;
 	Goheapd__IndexFile file = GOHEAPD__INDEX_FILE__INIT;
 

@@ -28,6 +28,7 @@ struct scan_job {
 	/* Of the keeper. */
 	Goheapd__FileKey executable;
 	bool opened;
+	bool types_asked, types_told;  /* by the decoder, which needs or has made them */
 	bool stopping;                 /* the target may have been stopped since */
 	Goheapd__Injection *injection; /* and forked, by this; NULL: not that */
 	bool keeper_done;              /* the target is as it was */

@@ -1,6 +1,6 @@
 /*
  * A file is a header (magic, version, checksum and size of the rest), then the key and the
- * layout. The checksum guards against damage; against malice nothing is needed, since
+ * content. The checksum guards against damage; against malice nothing is needed, since
  * whoever reads the content checks it as it would check the executable's.
  */
 #include "agent/binary/index.h"
@@ -17,14 +17,27 @@
 #include "proto/base/cursor.h"
 
 enum {
-	FORMAT_VERSION = 2, /* raise it when the meaning of the content changes */
-	HEADER_SIZE = 24,   /* magic, version, checksum, size */
+	MAGIC_SIZE = 8,
+	HEADER_SIZE = 24, /* magic, version, checksum, size */
 	CHECKSUM_OFFSET = 12,
 	SIZE_OFFSET = 16,
 	FILE_KEY_NUMBERS = 5,
 };
 
-static const uint8_t magic[8] = "goheapix";
+static const struct {
+	char magic[8 + 1];
+	uint32_t version; /* raise it when the meaning of the content changes */
+	size_t size_max;
+	const char *suffix;
+} kinds[] = {
+	[INDEX_LAYOUT] = { "goheapix", 2, INDEX_SIZE_MAX, "index" },
+	[INDEX_TYPES] = { "goheaptx", 1, INDEX_TYPES_SIZE_MAX, "types" },
+};
+
+size_t index_size_max(enum index_kind kind)
+{
+	return kinds[kind].size_max;
+}
 
 static int64_t nanoseconds(const struct timespec *time)
 {
@@ -60,12 +73,13 @@ void index_key_set_build_id(struct index_key *key, const struct elf_file *file)
 	memcpy(key->build_id, size ? gnu : (const uint8_t *)go, key->build_id_size);
 }
 
-void index_file_name(const struct index_file_key *executable, char ret[INDEX_NAME_SIZE])
+void index_file_name(enum index_kind kind, const struct index_file_key *executable,
+		     char ret[INDEX_NAME_SIZE])
 {
-	snprintf(ret, INDEX_NAME_SIZE,
-		 "%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 ".index",
-		 executable->device, executable->inode, executable->size,
-		 (uint64_t)executable->mtime_ns, (uint64_t)executable->ctime_ns);
+	snprintf(
+	    ret, INDEX_NAME_SIZE, "%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 ".%s",
+	    executable->device, executable->inode, executable->size, (uint64_t)executable->mtime_ns,
+	    (uint64_t)executable->ctime_ns, kinds[kind].suffix);
 }
 
 static struct error *put_u64(struct bytes *out, uint64_t value)
@@ -119,26 +133,50 @@ static uint32_t checksum_of(const uint8_t *bytes, size_t size)
 	return (uint32_t)crc32_z(crc32_z(0, NULL, 0), bytes, size);
 }
 
-struct error *index_encode(const struct index_key *key, const struct bytes *layout,
-			   struct bytes *out)
+/* What is only known at the end is filled in then. */
+struct error *index_begin(enum index_kind kind, const struct index_key *key, struct bytes *out,
+			  struct index_draft *ret)
 {
 	size_t start = out->size;
 	uint8_t *header;
 	struct error *err = bytes_extend(out, HEADER_SIZE, &header);
 
-	if (!err)
+	if (!err) {
+		memset(header, 0, HEADER_SIZE);
+		memcpy(header, kinds[kind].magic, MAGIC_SIZE);
+		store_u32le(header + MAGIC_SIZE, kinds[kind].version);
 		err = put_key(out, key);
+	}
 	if (!err)
-		err = put_blob(out, layout->data, layout->size);
+		err = put_u64(out, 0);
 	if (err)
 		return error_context(err, "index");
-	header = out->data + start;
-	memcpy(header, magic, sizeof(magic));
-	store_u32le(header + sizeof(magic), FORMAT_VERSION);
-	store_u64le(header + SIZE_OFFSET, out->size - start - HEADER_SIZE);
-	store_u32le(header + CHECKSUM_OFFSET,
-		    checksum_of(header + SIZE_OFFSET, out->size - start - SIZE_OFFSET));
+	*ret = (struct index_draft){ start, out->size };
 	return NULL;
+}
+
+void index_end(const struct index_draft *draft, struct bytes *out)
+{
+	uint8_t *header = out->data + draft->start;
+	size_t size = out->size - draft->start;
+
+	store_u64le(out->data + draft->content - sizeof(uint64_t), out->size - draft->content);
+	store_u64le(header + SIZE_OFFSET, size - HEADER_SIZE);
+	store_u32le(header + CHECKSUM_OFFSET,
+		    checksum_of(header + SIZE_OFFSET, size - SIZE_OFFSET));
+}
+
+struct error *index_encode(enum index_kind kind, const struct index_key *key,
+			   const struct bytes *content, struct bytes *out)
+{
+	struct index_draft draft;
+	struct error *err = index_begin(kind, key, out, &draft);
+
+	if (!err)
+		err = bytes_append(out, content->data, content->size);
+	if (!err)
+		index_end(&draft, out);
+	return err;
 }
 
 static struct error *take_blob(struct cursor *c, size_t limit, const uint8_t **ret,
@@ -157,15 +195,15 @@ static struct error *take_blob(struct cursor *c, size_t limit, const uint8_t **r
 	return err;
 }
 
-static struct error *check_header(struct cursor *c)
+static struct error *check_header(enum index_kind kind, struct cursor *c)
 {
 	const uint8_t *header;
 	struct error *err = cursor_take(c, HEADER_SIZE, &header);
 
 	if (err)
 		return err;
-	if (memcmp(header, magic, sizeof(magic)) != 0 ||
-	    load_u32le(header + sizeof(magic)) != FORMAT_VERSION)
+	if (memcmp(header, kinds[kind].magic, MAGIC_SIZE) != 0 ||
+	    load_u32le(header + MAGIC_SIZE) != kinds[kind].version)
 		return error_new(ERROR_FORMAT, "index: of another program or version");
 	if (load_u64le(header + SIZE_OFFSET) != cursor_left(c) ||
 	    load_u32le(header + CHECKSUM_OFFSET) !=
@@ -212,25 +250,26 @@ static struct error *check_key(struct cursor *c, const struct index_key *expecte
 	return NULL;
 }
 
-struct error *index_decode(const void *bytes, size_t size, const struct index_key *key,
-			   const uint8_t **ret_layout, size_t *ret_layout_size)
+struct error *index_decode(enum index_kind kind, const void *bytes, size_t size,
+			   const struct index_key *key, const uint8_t **ret_content,
+			   size_t *ret_content_size)
 {
-	const uint8_t *layout;
-	size_t layout_size;
+	const uint8_t *content;
+	size_t content_size;
 	struct cursor c;
 	struct error *err;
 
 	cursor_init(&c, "index", bytes, size);
-	err = check_header(&c);
+	err = check_header(kind, &c);
 	if (!err)
 		err = check_key(&c, key);
 	if (!err)
-		err = take_blob(&c, INDEX_SIZE_MAX, &layout, &layout_size);
+		err = take_blob(&c, kinds[kind].size_max, &content, &content_size);
 	if (err)
 		return err;
 	if (cursor_left(&c))
 		return error_new(ERROR_FORMAT, "index: %zu bytes too many", cursor_left(&c));
-	*ret_layout = layout;
-	*ret_layout_size = layout_size;
+	*ret_content = content;
+	*ret_content_size = content_size;
 	return NULL;
 }

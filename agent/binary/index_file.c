@@ -23,12 +23,9 @@ struct error *index_file_read(int fd, struct bytes *out)
 			return error_system(errno, "index file");
 		if (!n)
 			return NULL;
-		if (offset + n > INDEX_SIZE_MAX)
-			return error_new(ERROR_LIMIT, "index file: more than %d bytes",
-					 INDEX_SIZE_MAX);
 		err = bytes_append(out, step, (size_t)n);
 		if (err)
-			return err;
+			return error_context(err, "index file");
 		offset += n;
 	}
 }
@@ -56,23 +53,22 @@ static struct error *finish_file(int folder_fd, int fd, const char *temporary, c
 
 	if (err)
 		return err;
-	if (fsync(fd))
-		return error_system(errno, "index file");
 	if (renameat(folder_fd, temporary, folder_fd, name))
 		return error_system(errno, "index file %s", name);
 	return NULL;
 }
 
-struct error *index_file_write(int folder_fd, const struct index_file_key *executable,
-			       const void *bytes, size_t size)
+struct error *index_file_write(enum index_kind kind, int folder_fd,
+			       const struct index_file_key *executable, const void *bytes,
+			       size_t size)
 {
 	char name[INDEX_NAME_SIZE], temporary[TEMPORARY_NAME_SIZE];
 	int fd scoped(closep) = -1;
 	struct error *err;
 
-	if (size > INDEX_SIZE_MAX)
+	if (size > index_size_max(kind))
 		return error_new(ERROR_LIMIT, "an index of %zu bytes", size);
-	index_file_name(executable, name);
+	index_file_name(kind, executable, name);
 	snprintf(temporary, sizeof(temporary), ".new-%d", (int)getpid());
 	/* what a crash of an earlier process with this pid left */
 	if (unlinkat(folder_fd, temporary, 0) && errno != ENOENT)

@@ -32,7 +32,7 @@ const struct frame_kind frame_decoder_order = { &goheapd__decoder_order__descrip
 						4 * LIMIT_DECODER_ORDER_BYTES, LIMIT_FRAME_FDS };
 const struct frame_kind frame_decoder_event = { &goheapd__decoder_event__descriptor,
 						LIMIT_ANSWER_BYTES,
-						4 * (uint64_t)LIMIT_ANSWER_BYTES, 0 };
+						4 * (uint64_t)LIMIT_ANSWER_BYTES, 1 };
 
 static void close_all(int *fds, unsigned *count)
 {

@@ -37,6 +37,8 @@ enum {
 
 	/* The content of a binary's index, in a message and on disk. */
 	LIMIT_INDEX_BYTES = 1 * MIB,
+	/* The same of its types, in a memory file. */
+	LIMIT_TYPE_INDEX_BYTES = 256 * MIB,
 	/* Threads of a target that one scan takes. */
 	LIMIT_THREADS = 16384,
 	/* Requests that one connection may have open. */

@@ -30,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		store_u32le(copy + CHECKSUM_OFFSET,
 			    (uint32_t)crc32_z(0, copy + SIZE_OFFSET, size - SIZE_OFFSET));
 	}
-	err = index_decode(copy, size, &key, &stored, &stored_size);
+	err = index_decode(INDEX_LAYOUT, copy, size, &key, &stored, &stored_size);
 	if (!err) {
 		struct cursor c;
 

@@ -108,7 +108,7 @@ static void write_index(void)
 	struct error *err;
 
 	bytes_init(&out, INDEX_SIZE_MAX);
-	err = index_encode(&key, &stored, &out);
+	err = index_encode(INDEX_LAYOUT, &key, &stored, &out);
 	if (err) {
 		fprintf(stderr, "%s\n", error_message(err));
 		exit(1);

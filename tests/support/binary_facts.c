@@ -59,9 +59,9 @@ static struct error *through_index(struct facts *facts)
 	index_key_set_build_id(&key, facts->elf);
 	err = layout_store(facts->layout, &stored);
 	if (!err)
-		err = index_encode(&key, &stored, &index);
+		err = index_encode(INDEX_LAYOUT, &key, &stored, &index);
 	if (!err)
-		err = index_decode(index.data, index.size, &key, &bytes, &size);
+		err = index_decode(INDEX_LAYOUT, index.data, index.size, &key, &bytes, &size);
 	if (err)
 		return err;
 	layout_free(facts->layout);

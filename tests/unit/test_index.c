@@ -28,7 +28,7 @@ static void encode(const struct index_key *key, struct bytes *out)
 				      .size = sizeof(stored_layout) };
 
 	bytes_init(out, INDEX_SIZE_MAX);
-	assert_success(index_encode(key, &layout, out));
+	assert_success(index_encode(INDEX_LAYOUT, key, &layout, out));
 }
 
 static void what_is_stored_is_loaded(void **state)
@@ -39,7 +39,8 @@ static void what_is_stored_is_loaded(void **state)
 
 	(void)state;
 	encode(&sample_key, &file);
-	assert_success(index_decode(file.data, file.size, &sample_key, &layout, &size));
+	assert_success(
+	    index_decode(INDEX_LAYOUT, file.data, file.size, &sample_key, &layout, &size));
 	assert_int_equal(size, sizeof(stored_layout));
 	assert_memory_equal(layout, stored_layout, size);
 	bytes_fini(&file);
@@ -56,8 +57,9 @@ static void every_damaged_byte_is_noticed(void **state)
 		size_t size = 0;
 
 		file.data[at] ^= 0x10;
-		assert_error(index_decode(file.data, file.size, &sample_key, &layout, &size),
-			     ERROR_FORMAT);
+		assert_error(
+		    index_decode(INDEX_LAYOUT, file.data, file.size, &sample_key, &layout, &size),
+		    ERROR_FORMAT);
 		assert_null(layout);
 		file.data[at] ^= 0x10;
 	}
@@ -75,13 +77,15 @@ static void every_truncation_and_anything_more_is_refused(void **state)
 	for (size_t size = 0; size < file.size; size++) {
 		struct tail_copy copy = tail_copy(file.data, size);
 
-		assert_error(index_decode(copy.bytes, size, &sample_key, &layout, &layout_size),
+		assert_error(index_decode(INDEX_LAYOUT, copy.bytes, size, &sample_key, &layout,
+					  &layout_size),
 			     ERROR_FORMAT);
 		tail_copy_fini(&copy);
 	}
 	assert_success(bytes_append(&file, "", 1));
-	assert_error(index_decode(file.data, file.size, &sample_key, &layout, &layout_size),
-		     ERROR_FORMAT);
+	assert_error(
+	    index_decode(INDEX_LAYOUT, file.data, file.size, &sample_key, &layout, &layout_size),
+	    ERROR_FORMAT);
 	bytes_fini(&file);
 }
 
@@ -106,8 +110,9 @@ static void the_index_of_another_state_is_stale(void **state)
 	others[9].debug_file = (struct index_file_key){ 0 }; /* DWARF in the executable */
 	encode(&sample_key, &file);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		assert_error(index_decode(file.data, file.size, &others[i], &layout, &size),
-			     ERROR_FORMAT);
+		assert_error(
+		    index_decode(INDEX_LAYOUT, file.data, file.size, &others[i], &layout, &size),
+		    ERROR_FORMAT);
 	bytes_fini(&file);
 }
 
@@ -117,13 +122,13 @@ static void names_differ_where_files_do(void **state)
 	char name[INDEX_NAME_SIZE], other_name[INDEX_NAME_SIZE];
 
 	(void)state;
-	index_file_name(&sample_key.executable, name);
+	index_file_name(INDEX_LAYOUT, &sample_key.executable, name);
 	assert_string_equal(name, "fe01-1e240-ea497c-17979cfe3d85cd15-17979cfe71c4ca00.index");
 	other.ctime_ns++;
-	index_file_name(&other, other_name);
+	index_file_name(INDEX_LAYOUT, &other, other_name);
 	assert_string_not_equal(name, other_name);
 	other = (struct index_file_key){ UINT64_MAX, UINT64_MAX, UINT64_MAX, INT64_MIN, INT64_MIN };
-	index_file_name(&other, name);
+	index_file_name(INDEX_LAYOUT, &other, name);
 	assert_true(strlen(name) + 1 < INDEX_NAME_SIZE);
 }
 
@@ -166,9 +171,10 @@ static void files_are_written_whole_and_for_us_alone(void **state)
 
 	(void)state;
 	encode(&sample_key, &file);
-	index_file_name(&sample_key.executable, name);
-	assert_success(index_file_write(folder, &sample_key.executable, "old", 3));
-	assert_success(index_file_write(folder, &sample_key.executable, file.data, file.size));
+	index_file_name(INDEX_LAYOUT, &sample_key.executable, name);
+	assert_success(index_file_write(INDEX_LAYOUT, folder, &sample_key.executable, "old", 3));
+	assert_success(
+	    index_file_write(INDEX_LAYOUT, folder, &sample_key.executable, file.data, file.size));
 	assert_int_equal(fstatat(folder, name, &st, 0), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
 	fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
@@ -193,9 +199,10 @@ static void files_beyond_the_limit_are_refused(void **state)
 	struct bytes out;
 
 	(void)state;
-	bytes_init(&out, 2 * INDEX_SIZE_MAX);
+	bytes_init(&out, INDEX_SIZE_MAX);
 	assert_error(index_file_read(fd, &out), ERROR_LIMIT);
-	assert_error(index_file_write(folder, &sample_key.executable, large, INDEX_SIZE_MAX + 1),
+	assert_error(index_file_write(INDEX_LAYOUT, folder, &sample_key.executable, large,
+				      INDEX_SIZE_MAX + 1),
 		     ERROR_LIMIT);
 	assert_int_equal(rmdir(path), 0);
 	bytes_fini(&out);
@@ -211,7 +218,8 @@ static void a_folder_that_is_gone_is_an_error(void **state)
 
 	(void)state;
 	assert_int_equal(rmdir(path), 0);
-	assert_error(index_file_write(folder, &sample_key.executable, "x", 1), ERROR_SYSTEM);
+	assert_error(index_file_write(INDEX_LAYOUT, folder, &sample_key.executable, "x", 1),
+		     ERROR_SYSTEM);
 	close(folder);
 }
 

@@ -76,7 +76,7 @@ static void assert_content(const struct index_store *store, const Goheapd__FileK
 			   const char *expected)
 {
 	char content[64] = "";
-	int fd = index_store_open(store, key);
+	int fd = index_store_open(store, INDEX_LAYOUT, key);
 
 	assert_true(fd >= 0);
 	assert_int_equal(read(fd, content, sizeof(content) - 1), strlen(expected));
@@ -91,13 +91,13 @@ static void what_is_written_is_found_under_its_key(void **state)
 	Goheapd__FileKey key = key_of(7), other = key_of(7);
 
 	assert_success(index_store_init(&store, folder->cache));
-	assert_int_equal(index_store_open(&store, &key), -1);
-	assert_success(index_store_write(&store, &key, "first", 5));
+	assert_int_equal(index_store_open(&store, INDEX_LAYOUT, &key), -1);
+	assert_success(index_store_write(&store, INDEX_LAYOUT, &key, "first", 5));
 	assert_content(&store, &key, "first");
-	assert_success(index_store_write(&store, &key, "second", 6));
+	assert_success(index_store_write(&store, INDEX_LAYOUT, &key, "second", 6));
 	assert_content(&store, &key, "second");
 	other.mtime_ns++;
-	assert_int_equal(index_store_open(&store, &other), -1);
+	assert_int_equal(index_store_open(&store, INDEX_LAYOUT, &other), -1);
 	index_store_fini(&store);
 }
 
@@ -153,8 +153,8 @@ static void without_a_folder_nothing_is_kept(void **state)
 
 	(void)state;
 	assert_success(index_store_init(&store, NULL));
-	assert_success(index_store_write(&store, &key, "x", 1));
-	assert_int_equal(index_store_open(&store, &key), -1);
+	assert_success(index_store_write(&store, INDEX_LAYOUT, &key, "x", 1));
+	assert_int_equal(index_store_open(&store, INDEX_LAYOUT, &key), -1);
 	index_store_fini(&store);
 }
 
@@ -180,7 +180,7 @@ static void the_oldest_make_room(void **state)
 	assert_success(index_store_init(&store, folder->cache));
 	for (uint64_t inode = 0; inode < INDEX_STORE_FILES_MAX + 3; inode++) {
 		key = key_of(inode);
-		assert_success(index_store_write(&store, &key, "x", 1));
+		assert_success(index_store_write(&store, INDEX_LAYOUT, &key, "x", 1));
 	}
 	assert_int_equal(count_files(folder->index), INDEX_STORE_FILES_MAX);
 	assert_content(&store, &key, "x");
