@@ -26,7 +26,8 @@ VALUES = {"format": ("text", "xml"), "mode": ("stop", "x"), "depth": ("census", 
           "label": ("tenant=acme", "tenant"), "by": ("@module", "@x"), "detail": ("1", "2"),
           "max_depth": ("7", "0"), "max_samples": ("9", "0"), "min_bytes": ("64", "-1"),
           "sample": ("retained", "all"), "labels": ("1", "2"), "debug": ("0", "3"),
-          "gc": ("1", "x"), "seconds": ("1", "0")}
+          "gc": ("1", "x"), "seconds": ("1", "0"), "keep": ("30", "86401"),
+          "scan": ("0123456789abcdef", "0123456789abcdeF")}
 
 # The same where a path takes others, and what else it must be given to answer at all.
 HEAP, GOROUTINE = "/debug/pprof/heap", "/debug/pprof/goroutine"
@@ -133,7 +134,15 @@ def end_of(path):
     return re.sub(r"^/(pid|comm)/[^/]*", "", path)
 
 
+def kept_scan(path):
+    """The id of a scan that is kept of the process that the path names."""
+    pid = MINE if path.startswith("/comm") else PID
+    return daemon.get(f"/pid/{pid}/mappings?keep=600").json()["scan"]["id"]
+
+
 def values_of(path, name):
+    if name == "scan":
+        return kept_scan(path), VALUES[name][1]
     return OTHER_VALUES.get((end_of(path), name), VALUES[name])
 
 
@@ -308,6 +317,10 @@ def _():
             check_equal(answer.status, 200, f"{documented}: {answer.body[:300]}")
             if "application/json" in resolve(operation["responses"]["200"])["content"]:
                 validate(answer.json(), schema_of(operation), documented)
+        real.get(f"/pid/{target.pid}/mappings?keep=60&max_pause=10")
+        kept = real.get(f"/pid/{target.pid}/scans").json()
+        check_equal(len(kept["scans"]), 1, "kept scans")
+        validate(kept, schema_of(document["paths"]["/pid/{pid}/scans"]["get"]), "/scans")
         validate(real.get("/pids").json(), schema_of(document["paths"]["/pids"]["get"]), "/pids")
 
 

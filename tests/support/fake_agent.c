@@ -14,6 +14,8 @@
  *   4294          a process with more reference chains than a profile may have
  *   4295          a process in which each scan finds 120 more sessions
  *
+ * Scans are kept as long as they are wanted, their graphs until they are dropped.
+ *
  * Whoever selects by tenant=acme gets some goroutines, anybody else none.
  */
 #include <getopt.h>
@@ -44,6 +46,14 @@ enum {
 };
 
 static int connection;
+/* Scans whose graphs are kept; beyond so many the oldest goes. */
+enum { KEPT_MAX = 32 };
+static struct kept {
+	char id[64];
+	uint32_t pid;
+	uint64_t until_ns;
+} kept_scans[KEPT_MAX];
+static unsigned kept_count;
 /* The scan that waits, of which there is one at a time. */
 static uint32_t waiting_id;
 /* The scan that takes its time, also one; its id is 0 while there is none. */
@@ -266,6 +276,55 @@ static void answer_profile(Goheapd__ScanResult *result, const Goheapd__Scan *sca
 	growth += scan->pid == PID_GROWS ? 120 : 0;
 }
 
+static uint64_t until_ns(uint64_t ms)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec + ms * 1000000;
+}
+
+static void drop_kept(struct kept *kept)
+{
+	memmove(kept, kept + 1, (size_t)(kept_scans + --kept_count - kept) * sizeof(*kept));
+}
+
+static void keep(const Goheapd__Scan *scan, Goheapd__ScanResult *result)
+{
+	struct kept *kept;
+
+	result->has_kept_until_ns = scan->keep != NULL;
+	if (!scan->keep)
+		return;
+	if (kept_count == KEPT_MAX)
+		drop_kept(kept_scans);
+	kept = &kept_scans[kept_count++];
+	snprintf(kept->id, sizeof(kept->id), "%.*s", (int)scan->keep->id.len,
+		 (const char *)scan->keep->id.data);
+	kept->pid = scan->pid;
+	kept->until_ns = result->kept_until_ns = until_ns(scan->keep->ms);
+}
+
+static void answer_list_kept(const Goheapd__Request *request)
+{
+	Goheapd__Answer answer = GOHEAPD__ANSWER__INIT;
+	Goheapd__KeptScans list = GOHEAPD__KEPT_SCANS__INIT;
+	Goheapd__KeptScan scans[KEPT_MAX], *pointers[KEPT_MAX];
+
+	for (unsigned i = 0; i < kept_count; i++) {
+		goheapd__kept_scan__init(&scans[i]);
+		scans[i].id.data = (uint8_t *)kept_scans[i].id;
+		scans[i].id.len = strlen(kept_scans[i].id);
+		scans[i].until_ns = kept_scans[i].until_ns;
+		pointers[i] = &scans[i];
+	}
+	list.n_scans = kept_count;
+	list.scans = pointers;
+	answer.body_case = GOHEAPD__ANSWER__BODY_KEPT_SCANS;
+	answer.kept_scans = &list;
+	send_answer(&answer, request->id);
+}
+
 static void send_scan(uint32_t id, const Goheapd__Scan *scan)
 {
 	Goheapd__Answer answer = GOHEAPD__ANSWER__INIT;
@@ -288,6 +347,7 @@ static void send_scan(uint32_t id, const Goheapd__Scan *scan)
 	answer_labels(result, scan);
 	if (scan->analysis && scan->analysis->profile)
 		answer_profile(result, scan);
+	keep(scan, result);
 	answer.body_case = GOHEAPD__ANSWER__BODY_SCAN;
 	answer.scan = result;
 	send_answer(&answer, id);
@@ -331,6 +391,34 @@ static void answer_scan(const Goheapd__Request *request)
 	}
 }
 
+/* Asked for everything else, a graph answers with nothing but the parts that are asked for. */
+static void answer_ask(const Goheapd__Request *request)
+{
+	const Goheapd__Ask *ask = request->ask;
+	Goheapd__Scan scan = GOHEAPD__SCAN__INIT;
+	struct kept *kept = kept_scans;
+
+	while (kept < kept_scans + kept_count && !is_bytes(ask->id, kept->id))
+		kept++;
+	fprintf(stderr, "fake: ask id=%.*s drop=%d keep=%lu\n", (int)ask->id.len,
+		(const char *)ask->id.data, ask->drop, (unsigned long)ask->keep_ms);
+	if (kept == kept_scans + kept_count) {
+		send_failure(request->id, GOHEAPD__FAILURE_CODE__FAILURE_NOT_FOUND, "no such scan");
+		return;
+	}
+	if (ask->drop)
+		drop_kept(kept);
+	else if (ask->has_keep_ms)
+		kept->until_ns = until_ns(ask->keep_ms);
+	if (ask->drop || ask->has_keep_ms) {
+		answer_list_kept(request);
+		return;
+	}
+	scan.pid = kept->pid;
+	scan.analysis = ask->analysis;
+	send_scan(request->id, &scan);
+}
+
 static void answer_cancel(const Goheapd__Request *request)
 {
 	if (request->cancel->request != waiting_id || !waiting_id)
@@ -357,6 +445,12 @@ static void answer(const Goheapd__Request *request)
 		break;
 	case GOHEAPD__REQUEST__BODY_SCAN:
 		answer_scan(request);
+		break;
+	case GOHEAPD__REQUEST__BODY_ASK:
+		answer_ask(request);
+		break;
+	case GOHEAPD__REQUEST__BODY_LIST_KEPT:
+		answer_list_kept(request);
 		break;
 	case GOHEAPD__REQUEST__BODY_CANCEL:
 		answer_cancel(request);
