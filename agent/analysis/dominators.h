@@ -83,14 +83,13 @@ struct dominator_child {
 /*
  * Those of a node (DOMINATOR_TOP: of the top, groups that retain nothing included), largest first,
  * of equal ones the lowest node first. after is the last one of the page before, or NULL; there is
- * room for limit of them. *ret_more: there are others behind.
+ * room for limit of them, and how many came is returned. *ret_more: there are others behind.
  */
-must_check struct error *dominators_children(const struct dominators *dominators, uint32_t node,
-					     const struct dominator_child *after,
-					     struct dominator_child *children, uint32_t limit,
-					     uint32_t *ret_count, bool *ret_more);
+uint32_t dominators_children(const struct dominators *dominators, uint32_t node,
+			     const struct dominator_child *after, struct dominator_child *children,
+			     uint32_t limit, bool *ret_more);
 
-/* How many children each of these nodes has; counts[i] of children[i]. */
+/* How many children each of these nodes has, no two being the same; counts[i] of children[i]. */
 must_check struct error *dominators_count_children(const struct dominators *dominators,
 						   const struct dominator_child *children,
 						   uint32_t count, uint64_t *counts);
@@ -104,6 +103,7 @@ struct dominator_classes {
 	uint32_t (*class_of)(const void *arg, uint32_t object);
 	const void *arg;
 	uint32_t class_count;
+	unsigned thread_count;
 	uint64_t memory_limit; /* as above */
 };
 
