@@ -141,16 +141,13 @@ static struct error *find_page(struct page *page, uint32_t parent,
 {
 	const struct dominator_child after = { .node = query->after_node,
 					       .retained = query->after_retained };
-	struct error *err;
 
 	page->nodes = calloc(query->limit, sizeof(*page->nodes));
 	page->children = calloc(query->limit, sizeof(*page->children));
 	if (!page->nodes || !page->children)
 		return &error_nomem;
-	err = dominators_children(page->tree, parent, query->has_after_node ? &after : NULL,
-				  page->nodes, query->limit, &page->count, &page->more);
-	if (err)
-		return err;
+	page->count = dominators_children(page->tree, parent, query->has_after_node ? &after : NULL,
+					  page->nodes, query->limit, &page->more);
 	drop_empty(page);
 	return dominators_count_children(page->tree, page->nodes, page->count, page->children);
 }

@@ -144,6 +144,7 @@ static struct error *retain_by_type(const struct row_finder *finder, Goheapd__Hi
 		.class_of = row_of,
 		.arg = finder,
 		.class_count = (uint32_t)histogram->n_types,
+		.thread_count = finder->analysed->thread_count,
 		.memory_limit = finder->analysed->memory_limit,
 	};
 	uint64_t *retained scoped(freep) = calloc(histogram->n_types + 1, sizeof(*retained));

@@ -290,10 +290,9 @@ static int by_size(const void *a, const void *b)
 	return (one->node > other->node) - (one->node < other->node);
 }
 
-struct error *dominators_children(const struct dominators *dominators, uint32_t node,
-				  const struct dominator_child *after,
-				  struct dominator_child *children, uint32_t limit,
-				  uint32_t *ret_count, bool *ret_more)
+uint32_t dominators_children(const struct dominators *dominators, uint32_t node,
+			     const struct dominator_child *after, struct dominator_child *children,
+			     uint32_t limit, bool *ret_more)
 {
 	struct dominator_child *all = calloc(OBJECTS_MAX, sizeof(*all));
 	uint32_t count = 0;
@@ -307,11 +306,11 @@ struct error *dominators_children(const struct dominators *dominators, uint32_t 
 	}
 	qsort(all, count, sizeof(*all), by_size);
 	*ret_more = count > limit;
-	*ret_count = count > limit ? limit : count;
-	for (uint32_t i = 0; i < *ret_count; i++)
+	count = count > limit ? limit : count;
+	for (uint32_t i = 0; i < count; i++)
 		children[i] = all[i];
 	free(all);
-	return NULL;
+	return count;
 }
 
 struct error *dominators_count_children(const struct dominators *dominators,
