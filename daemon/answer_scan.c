@@ -45,7 +45,9 @@ struct error *answer_scan(struct exchange *exchange, unsigned parts,
 	struct scan_view view = { .dead = exchange->params.dead,
 				  .labels = &exchange->params.labels,
 				  .metrics = exchange->server->metrics,
-				  .profile = analysis ? analysis->profile : NULL };
+				  .profile = analysis ? analysis->profile : NULL,
+				  .analysis = analysis,
+				  .top = exchange->params.top };
 	struct error *err = answer_get_scan(exchange, parts, analysis, &scan, &view.cached);
 
 	if (err)

@@ -29,6 +29,8 @@ struct scan_view {
 	const struct label_query *labels;      /* what was asked of them, or NULL */
 	const struct metric_settings *metrics; /* for metrics only */
 	const Goheapd__ProfileQuery *profile;  /* what was asked of a profile, or NULL */
+	const Goheapd__Analysis *analysis;     /* what was asked of objects, or NULL */
+	uint64_t top;                          /* rows of a histogram; 0: all */
 };
 
 /* A scan that is kept, in a list of them. */
@@ -58,6 +60,15 @@ void render_text_overview(struct text *text, const Goheapd__OverviewResult *over
 void render_text_memusage(struct text *text, const struct scan_view *view);
 void render_text_goroutines(struct text *text, const struct scan_view *view);
 void render_text_mappings(struct text *text, const struct scan_view *view);
+
+void render_json_histogram(struct text *text, const struct scan_view *view);
+void render_json_objects(struct text *text, const struct scan_view *view);
+void render_json_object(struct text *text, const struct scan_view *view);
+void render_json_dominators(struct text *text, const struct scan_view *view);
+void render_text_histogram(struct text *text, const struct scan_view *view);
+void render_text_objects(struct text *text, const struct scan_view *view);
+void render_text_object(struct text *text, const struct scan_view *view);
+void render_text_dominators(struct text *text, const struct scan_view *view);
 
 /* The largest of its chains. */
 void render_text_profile(struct text *text, const struct scan_view *view);

@@ -38,7 +38,7 @@ void text_size(struct text *text, uint64_t bytes)
 	text_printf(text, "%.*f %s", decimals, value, unit.name);
 }
 
-void text_count(struct text *text, uint64_t count)
+void text_count_right(struct text *text, int width, uint64_t count)
 {
 	char digits[24], out[32];
 	int size = snprintf(digits, sizeof(digits), "%" PRIu64, count);
@@ -49,7 +49,12 @@ void text_count(struct text *text, uint64_t count)
 			out[used++] = ',';
 		out[used++] = digits[i];
 	}
-	text_append(text, out, used);
+	text_printf(text, "%*.*s", width, (int)used, out);
+}
+
+void text_count(struct text *text, uint64_t count)
+{
+	text_count_right(text, 0, count);
 }
 
 void text_duration(struct text *text, uint64_t seconds)

@@ -23,6 +23,8 @@ void text_size(struct text *text, uint64_t bytes);
 
 /* "18,204" */
 void text_count(struct text *text, uint64_t count);
+/* The same at the right of so many columns. */
+void text_count_right(struct text *text, int width, uint64_t count);
 
 /* "6d4h", "3h12m", "5m", "12s" */
 void text_duration(struct text *text, uint64_t seconds);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon/answer.h"
+#include "daemon/answer_objects.h"
 #include "daemon/answer_profile.h"
 #include "daemon/params.h"
 
@@ -54,6 +55,34 @@ const struct route routes[] = {
 	  false,
 	  answer_scans },
 	{ METHODS_READ,
+	  "pid/*/histogram",
+	  ROLE_TARGET,
+	  PARAMS_SCAN | PARAM_TOP | PARAM_RETAINED | PARAM_GARBAGE,
+	  { FORMAT_JSON, FORMAT_TEXT },
+	  true,
+	  answer_histogram },
+	{ METHODS_READ,
+	  "pid/*/objects",
+	  ROLE_TARGET,
+	  PARAMS_SCAN | PARAM_TYPE | PARAM_MIN_BYTES | PARAM_LIMIT | PARAM_CURSOR | PARAM_RETAINED,
+	  { FORMAT_JSON, FORMAT_TEXT },
+	  true,
+	  answer_objects },
+	{ METHODS_READ,
+	  "pid/*/object/*",
+	  ROLE_TARGET,
+	  PARAMS_SCAN | PARAM_CONTENTS,
+	  { FORMAT_JSON, FORMAT_TEXT },
+	  true,
+	  answer_object },
+	{ METHODS_READ,
+	  "pid/*/dominators",
+	  ROLE_TARGET,
+	  PARAMS_SCAN | PARAM_OBJECT | PARAM_LIMIT | PARAM_CURSOR,
+	  { FORMAT_JSON, FORMAT_TEXT },
+	  true,
+	  answer_dominators },
+	{ METHODS_READ,
 	  "pid/*/profile",
 	  ROLE_TARGET,
 	  PARAMS_SCAN | PARAMS_PROFILE,
@@ -86,19 +115,8 @@ const struct route routes[] = {
 
 /* Paths of the contract that this version does not have; "**" stands for any rest. */
 static const char *const planned[] = {
-	"",
-	"metrics",
-	"sd",
-	"history",
-	"pid/*/histogram",
-	"pid/*/threads",
-	"pid/*/leaks",
-	"pid/*/objects",
-	"pid/*/object/*",
-	"pid/*/dominators",
-	"pid/*/diff",
-	"pid/*/metrics",
-	"pid/*/core",
+	"",           "metrics",       "sd",         "history", "pid/*/threads", "pid/*/leaks",
+	"pid/*/diff", "pid/*/metrics", "pid/*/core",
 };
 
 /* The next segment of a pattern, of which *pos is stepped behind its slash. */

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "daemon/analysis_check.h"
 #include "proto/base/checked.h"
 
 static struct error *check_trace(const Goheapd__ScanResult *result,
@@ -109,6 +110,8 @@ struct error *scan_check_analysis(const Goheapd__ScanResult *result,
 
 	if (analysis && analysis->profile)
 		err = check_live(result, analysis->profile);
+	if (!err && analysis)
+		err = analysis_check(result, analysis);
 	return err ? error_context(err, "the agent's answer") : NULL;
 }
 
