@@ -47,13 +47,15 @@ struct error *answer_scan(struct exchange *exchange, unsigned parts,
 				  .metrics = exchange->server->metrics,
 				  .profile = analysis ? analysis->profile : NULL,
 				  .analysis = analysis,
-				  .top = exchange->params.top };
+				  .top = exchange->params.top,
+				  .goes_on = exchange->kept != NULL };
 	struct error *err = answer_get_scan(exchange, parts, analysis, &scan, &view.cached);
 
 	if (err)
 		return err;
 	view.result = scan->answer->scan;
 	view.id = scan->id;
+	view.goes_on |= view.result->has_kept_until_ns;
 	renderers[exchange->format](&exchange->body, &view);
 	return NULL;
 }

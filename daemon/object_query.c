@@ -2,18 +2,23 @@
 
 #include "daemon/params.h"
 
-void object_query_histogram(struct object_query *query, const struct params *params)
+struct error *object_query_histogram(struct object_query *query, const struct params *params)
 {
+	struct error *err = params_check_depth(params);
+
 	goheapd__analysis__init(&query->analysis);
 	goheapd__histogram_query__init(&query->histogram);
 	query->histogram.has_retained = query->histogram.has_garbage = true;
 	query->histogram.retained = params->retained;
 	query->histogram.garbage = params->garbage;
 	query->analysis.histogram = &query->histogram;
+	return err;
 }
 
-void object_query_objects(struct object_query *query, const struct params *params)
+struct error *object_query_objects(struct object_query *query, const struct params *params)
 {
+	struct error *err = params_check_depth(params);
+
 	goheapd__analysis__init(&query->analysis);
 	goheapd__objects_query__init(&query->objects);
 	query->objects.has_type = params->has_type;
@@ -24,24 +29,31 @@ void object_query_objects(struct object_query *query, const struct params *param
 	query->objects.has_retained = true;
 	query->objects.retained = params->retained;
 	query->analysis.objects = &query->objects;
+	return err ? err : page_cursor_to_objects(&params->cursor, &query->objects);
 }
 
-void object_query_object(struct object_query *query, const struct params *params)
+struct error *object_query_object(struct object_query *query, const struct params *params)
 {
+	struct error *err = params_check_depth(params);
+
 	goheapd__analysis__init(&query->analysis);
 	goheapd__object_query__init(&query->object);
 	query->object.address = params->object;
 	query->object.has_contents = true;
 	query->object.contents = params->contents;
 	query->analysis.object = &query->object;
+	return err;
 }
 
-void object_query_dominators(struct object_query *query, const struct params *params)
+struct error *object_query_dominators(struct object_query *query, const struct params *params)
 {
+	struct error *err = params_check_depth(params);
+
 	goheapd__analysis__init(&query->analysis);
 	goheapd__dominators_query__init(&query->dominators);
 	query->dominators.has_object = params->has_object;
 	query->dominators.object = params->object;
 	query->dominators.limit = params->limit;
 	query->analysis.dominators = &query->dominators;
+	return err ? err : page_cursor_to_dominators(&params->cursor, &query->dominators);
 }

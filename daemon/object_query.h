@@ -5,6 +5,7 @@
 #ifndef DAEMON_OBJECT_QUERY_H
 #define DAEMON_OBJECT_QUERY_H
 
+#include "proto/base/error.h"
 #include "proto/goheapd.pb-c.h"
 
 struct params;
@@ -20,7 +21,8 @@ struct object_query {
 	};
 };
 
-typedef void object_query_maker(struct object_query *query, const struct params *params);
+/* ERROR_BAD_REQUEST names what does not go together. */
+typedef struct error *object_query_maker(struct object_query *query, const struct params *params);
 
 object_query_maker object_query_histogram, object_query_objects, object_query_object,
     object_query_dominators;

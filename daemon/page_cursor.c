@@ -29,32 +29,37 @@ static bool take_number(const char **text, uint64_t *ret)
 	return true;
 }
 
-static bool parse(const char *text, unsigned count, struct page_cursor *cursor)
+static bool parse(const char *text, struct page_cursor *cursor)
 {
 	size_t size = strcspn(text, ".");
 
 	if (size == 0 || size >= sizeof(cursor->id))
 		return false;
 	memcpy(cursor->id, text, size);
-	cursor->id[size] = '\0';
 	text += size;
-	cursor->count = count;
-	for (unsigned i = 0; i < count; i++) {
-		if (*text++ != '.' || !take_number(&text, &cursor->numbers[i]))
+	for (; *text == '.' && cursor->count < PAGE_CURSOR_NUMBERS; cursor->count++) {
+		text++;
+		if (!take_number(&text, &cursor->numbers[cursor->count]))
 			return false;
 	}
-	return *text == '\0';
+	return cursor->count && *text == '\0';
 }
 
-struct error *page_cursor_parse(const char *text, unsigned count, struct page_cursor *ret)
+struct error *page_cursor_parse(const char *text, struct page_cursor *ret)
 {
 	struct page_cursor cursor = { .count = 0 };
 
-	if (!parse(text, count, &cursor))
-		return error_new(ERROR_BAD_REQUEST,
-				 "cursor=%s: a next_cursor of this path is wanted", text);
+	if (!parse(text, &cursor))
+		return error_new(ERROR_BAD_REQUEST, "cursor=%s: a next_cursor is wanted", text);
 	*ret = cursor;
 	return NULL;
+}
+
+static struct error *check_count(const struct page_cursor *cursor, unsigned count)
+{
+	if (!cursor->count || cursor->count == count)
+		return NULL;
+	return error_new(ERROR_BAD_REQUEST, "the cursor is of another list than this");
 }
 
 bool page_cursor_of_objects(const char *id, const Goheapd__ObjectPage *page,
@@ -78,15 +83,18 @@ bool page_cursor_of_dominators(const char *id, const Goheapd__DominatorPage *pag
 	return true;
 }
 
-void page_cursor_to_objects(const struct page_cursor *cursor, Goheapd__ObjectsQuery *query)
+struct error *page_cursor_to_objects(const struct page_cursor *cursor, Goheapd__ObjectsQuery *query)
 {
-	query->has_after = true;
+	query->has_after = cursor->count > 0;
 	query->after = cursor->numbers[0];
+	return check_count(cursor, PAGE_CURSOR_OBJECTS);
 }
 
-void page_cursor_to_dominators(const struct page_cursor *cursor, Goheapd__DominatorsQuery *query)
+struct error *page_cursor_to_dominators(const struct page_cursor *cursor,
+					Goheapd__DominatorsQuery *query)
 {
-	query->has_after_retained = query->has_after_node = true;
+	query->has_after_retained = query->has_after_node = cursor->count > 0;
 	query->after_retained = cursor->numbers[0];
 	query->after_node = (uint32_t)cursor->numbers[1];
+	return check_count(cursor, PAGE_CURSOR_DOMINATORS);
 }

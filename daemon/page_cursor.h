@@ -22,9 +22,8 @@ struct page_cursor {
 
 const char *page_cursor_format(const struct page_cursor *cursor, char text[PAGE_CURSOR_SIZE]);
 
-/* ERROR_BAD_REQUEST for what is no cursor of a list whose rows have count numbers. */
-must_check struct error *page_cursor_parse(const char *text, unsigned count,
-					   struct page_cursor *ret);
+/* ERROR_BAD_REQUEST for what is no cursor of any list. */
+must_check struct error *page_cursor_parse(const char *text, struct page_cursor *ret);
 
 /* Where a page goes on; false if it is the last one. */
 bool page_cursor_of_objects(const char *id, const Goheapd__ObjectPage *page,
@@ -32,8 +31,13 @@ bool page_cursor_of_objects(const char *id, const Goheapd__ObjectPage *page,
 bool page_cursor_of_dominators(const char *id, const Goheapd__DominatorPage *page,
 			       struct page_cursor *ret);
 
-/* The question for the page that a cursor names. */
-void page_cursor_to_objects(const struct page_cursor *cursor, Goheapd__ObjectsQuery *query);
-void page_cursor_to_dominators(const struct page_cursor *cursor, Goheapd__DominatorsQuery *query);
+/*
+ * The question for the page that a cursor names; without one it stays as it is. ERROR_BAD_REQUEST
+ * for a cursor of another list.
+ */
+must_check struct error *page_cursor_to_objects(const struct page_cursor *cursor,
+						Goheapd__ObjectsQuery *query);
+must_check struct error *page_cursor_to_dominators(const struct page_cursor *cursor,
+						   Goheapd__DominatorsQuery *query);
 
 #endif

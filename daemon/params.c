@@ -241,8 +241,7 @@ static struct error *set_limit(struct params *params, const char *value)
 
 static struct error *set_cursor(struct params *params, const char *value)
 {
-	params->cursor = value; /* what it says is for page_cursor.h to read */
-	return NULL;
+	return page_cursor_parse(value, &params->cursor);
 }
 
 static struct error *set_top(struct params *params, const char *value)
@@ -358,6 +357,11 @@ struct error *params_check_depth(const struct params *params)
 					    "this answer is about");
 }
 
+const char *params_scan(const struct params *params)
+{
+	return params->cursor.count ? params->cursor.id : params->scan;
+}
+
 static struct error *rule_apply(const struct rule *rule, struct params *params, const char *value,
 				size_t size)
 {
@@ -377,6 +381,14 @@ struct error *params_set(struct params *params, const char *name, const char *va
 	return rule ? rule_apply(rule, params, value, strlen(value)) : unknown_parameter(name, ~0u);
 }
 
+static struct error *check_cursor(const struct params *params)
+{
+	if (!params->scan || strcmp(params->scan, params_scan(params)) == 0)
+		return NULL;
+	return error_new(ERROR_BAD_REQUEST, "cursor= is of another scan than scan=%s",
+			 params->scan);
+}
+
 struct error *params_read(const struct uri *uri, unsigned accepted, struct params *ret)
 {
 	struct params params;
@@ -390,6 +402,8 @@ struct error *params_read(const struct uri *uri, unsigned accepted, struct param
 		err = rule ? rule_apply(rule, &params, param->value, param->value_size)
 			   : unknown_parameter(param->name, accepted);
 	}
+	if (!err)
+		err = check_cursor(&params);
 	if (!err)
 		*ret = params;
 	return err;

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "daemon/label_query.h"
+#include "daemon/page_cursor.h"
 #include "proto/base/error.h"
 #include "proto/goheapd.pb-c.h"
 
@@ -80,10 +81,10 @@ struct params {
 	uint64_t over_us; /* between two scans whose difference is asked for; 0: it is not */
 	/* Of objects. */
 	bool has_type;
-	ProtobufCBinaryData type; /* its name exactly */
-	uint32_t limit;           /* rows of a page */
-	const char *cursor;       /* NULL: the first page */
-	uint64_t top;             /* rows of a histogram; 0: all */
+	ProtobufCBinaryData type;  /* its name exactly */
+	uint32_t limit;            /* rows of a page */
+	struct page_cursor cursor; /* no numbers: the first page */
+	uint64_t top;              /* rows of a histogram; 0: all */
 	bool garbage, contents;
 	bool has_object;
 	uint64_t object; /* an address in it */
@@ -101,6 +102,9 @@ must_check struct error *params_read(const struct uri *uri, unsigned accepted, s
  * not look at.
  */
 must_check struct error *params_check_depth(const struct params *params);
+
+/* The id of the kept scan that is asked, by scan= or cursor=; NULL: a new one. */
+const char *params_scan(const struct params *params);
 
 /* The same values from the command line of goheap. */
 must_check struct error *params_set(struct params *params, const char *name, const char *value);

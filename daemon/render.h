@@ -31,6 +31,7 @@ struct scan_view {
 	const Goheapd__ProfileQuery *profile;  /* what was asked of a profile, or NULL */
 	const Goheapd__Analysis *analysis;     /* what was asked of objects, or NULL */
 	uint64_t top;                          /* rows of a histogram; 0: all */
+	bool goes_on;                          /* it is kept: a page has a cursor for the next */
 };
 
 /* A scan that is kept, in a list of them. */

@@ -104,13 +104,15 @@ void render_json_histogram(struct text *text, const struct scan_view *view)
 
 /* ---- pages ---- */
 
-static void add_cursor(struct text *text, bool has, const struct page_cursor *cursor)
+static void add_cursor(struct text *text, const struct scan_view *view, bool more,
+		       const struct page_cursor *cursor)
 {
 	char written[PAGE_CURSOR_SIZE];
 	struct json_fields fields;
 
 	json_fields_init(&fields);
-	if (has)
+	json_add_bool(&fields, "more", more);
+	if (more && view->goes_on)
 		json_add_string(&fields, "next_cursor", page_cursor_format(cursor, written));
 	else
 		json_add_null(&fields, "next_cursor");
@@ -151,7 +153,7 @@ void render_json_objects(struct text *text, const struct scan_view *view)
 	for (size_t i = 0; i < page->n_objects; i++)
 		add_object_row(text, page->objects[i]);
 	json_end(text, ']');
-	add_cursor(text, more, &cursor);
+	add_cursor(text, view, more, &cursor);
 	json_end(text, '}');
 	text_string(text, "\n");
 }
@@ -182,7 +184,7 @@ void render_json_dominators(struct text *text, const struct scan_view *view)
 	for (size_t i = 0; i < page->n_nodes; i++)
 		add_node(text, page->nodes[i]);
 	json_end(text, ']');
-	add_cursor(text, more, &cursor);
+	add_cursor(text, view, more, &cursor);
 	json_end(text, '}');
 	text_string(text, "\n");
 }

@@ -107,11 +107,11 @@ static void append_unknown(const struct table *table, uint64_t objects, uint64_t
 	text_string(table->text, "  (type not known)\n");
 }
 
-/* "LIVE   5.21 GiB in 1,234 objects, 97.3% of it typed" */
+/* "LIVE  5.21 GiB in 1,234 objects, 97.3% of it typed" */
 static void append_sum(struct text *text, const char *head, uint64_t objects, uint64_t bytes,
 		       uint64_t typed)
 {
-	text_printf(text, "%-7s", head);
+	text_printf(text, "%s  ", head);
 	text_size(text, bytes);
 	text_string(text, " in ");
 	text_count(text, objects);
@@ -195,7 +195,7 @@ void render_text_histogram(struct text *text, const struct scan_view *view)
 	if (view->analysis->histogram->garbage) {
 		append_others(text, view, "GARBAGE", histogram->garbage, histogram->n_garbage,
 			      histogram->garbage_unknown_objects, histogram->garbage_unknown_bytes);
-		append_others(text, view, "FINALIZ", histogram->finalizable,
+		append_others(text, view, "FINALIZABLE", histogram->finalizable,
 			      histogram->n_finalizable, histogram->finalizable_unknown_objects,
 			      histogram->finalizable_unknown_bytes);
 	}
@@ -207,13 +207,16 @@ void render_text_histogram(struct text *text, const struct scan_view *view)
 
 /* ---- pages ---- */
 
-static void append_more(struct text *text, bool more, const struct page_cursor *cursor)
+static void append_more(struct text *text, const struct scan_view *view, bool more,
+			const struct page_cursor *cursor)
 {
 	char written[PAGE_CURSOR_SIZE];
 
-	if (more)
-		text_printf(text, "NEXT   there is more: cursor=%s\n",
+	if (more && view->goes_on)
+		text_printf(text, "NEXT   there is more: --cursor %s\n",
 			    page_cursor_format(cursor, written));
+	else if (more)
+		text_string(text, "NEXT   there is more: --limit\n");
 }
 
 static void append_address(struct text *text, bool has, uint64_t address)
@@ -248,7 +251,7 @@ void render_text_objects(struct text *text, const struct scan_view *view)
 		append_exact(text, row->has_retained_bytes, row->retained_bytes);
 		append_name(text, row->has_type, row->type);
 	}
-	append_more(text, more, &cursor);
+	append_more(text, view, more, &cursor);
 }
 
 void render_text_dominators(struct text *text, const struct scan_view *view)
@@ -270,7 +273,7 @@ void render_text_dominators(struct text *text, const struct scan_view *view)
 		append_name(text, node->has_name || node->has_type,
 			    node->has_name ? node->name : node->type);
 	}
-	append_more(text, more, &cursor);
+	append_more(text, view, more, &cursor);
 }
 
 /* ---- one object ---- */
@@ -353,14 +356,23 @@ static void append_fields(struct text *text, const Goheapd__Object *object)
 		text_string(text, "        and more\n");
 }
 
+/* An address, or that it is a root. */
+static void append_place(struct text *text, bool has, uint64_t address)
+{
+	if (has)
+		append_address(text, true, address);
+	else
+		text_printf(text, "%-14s", "root");
+}
+
 static void append_referrer(struct text *text, const Goheapd__Referrer *referrer)
 {
-	append_address(text, referrer->has_address, referrer->address);
+	append_place(text, referrer->has_address, referrer->address);
 	text_string(text, "  ");
 	if (referrer->has_field)
 		text_escaped(text, referrer->field, NAME_CHARS);
 	if (referrer->has_type) {
-		text_string(text, referrer->has_field ? " of " : "");
+		text_string(text, !referrer->has_field ? "" : referrer->has_address ? " of " : " ");
 		text_escaped(text, referrer->type, NAME_CHARS);
 	}
 	text_end_line(text);
@@ -381,7 +393,11 @@ static void append_path(struct text *text, const Goheapd__Object *object)
 	text_string(text, object->path_cut ? "PATH from a root, its middle left out\n"
 					   : "PATH from a root\n");
 	for (size_t i = 0; i < object->n_path; i++) {
-		append_address(text, object->path[i]->has_address, object->path[i]->address);
+		if (i)
+			append_address(text, object->path[i]->has_address,
+				       object->path[i]->address);
+		else
+			append_place(text, object->path[i]->has_address, object->path[i]->address);
 		append_name(text, true, object->path[i]->frame);
 	}
 }

@@ -163,7 +163,7 @@ static struct error *path_names(const struct exchange *exchange, const struct ke
 
 static struct error *find_by_scan(struct exchange *exchange)
 {
-	const char *id = exchange->params.scan;
+	const char *id = params_scan(&exchange->params);
 	struct error *err = kept_scans_find(exchange->server->kept, id, &exchange->kept);
 	bool fits = false;
 
@@ -204,7 +204,8 @@ static struct error *find_gone(struct exchange *exchange, struct error *err)
 
 static struct error *find_process(struct exchange *exchange)
 {
-	struct error *err = exchange->params.scan ? find_by_scan(exchange) : find_running(exchange);
+	struct error *err =
+	    params_scan(&exchange->params) ? find_by_scan(exchange) : find_running(exchange);
 
 	if (err && exchange->route->role == ROLE_KEPT && error_code(err) == ERROR_NO_PROCESS)
 		err = find_gone(exchange, err);

@@ -50,6 +50,53 @@ static Goheapd__ScanResult *take_in(const uint8_t *data, size_t size)
 	return NULL;
 }
 
+/* A renderer of objects has the part that it renders, checked against some question. */
+static void render_objects(const Goheapd__ScanResult *result, const Goheapd__Analysis *analysis,
+			   renderer *const both[2])
+{
+	const struct scan_view view = {
+		.result = result, .id = "0", .analysis = analysis, .goes_on = true
+	};
+	struct error *err = scan_check_analysis(result, analysis);
+
+	for (size_t i = 0; !err && i < 2; i++) {
+		struct text text;
+
+		text_init(&text);
+		both[i](&text, &view);
+		error_free(text_finish(&text));
+		text_fini(&text);
+	}
+	error_free(err);
+}
+
+static void ask_objects(const Goheapd__ScanResult *result)
+{
+	Goheapd__HistogramQuery histogram = GOHEAPD__HISTOGRAM_QUERY__INIT;
+	Goheapd__ObjectsQuery objects = GOHEAPD__OBJECTS_QUERY__INIT;
+	Goheapd__ObjectQuery object = GOHEAPD__OBJECT_QUERY__INIT;
+	Goheapd__DominatorsQuery dominators = GOHEAPD__DOMINATORS_QUERY__INIT;
+	Goheapd__Analysis analysis = GOHEAPD__ANALYSIS__INIT;
+
+	histogram.retained = histogram.garbage = object.contents = true;
+	objects.limit = dominators.limit = 1000;
+	object.address = result->object ? result->object->address : 0;
+	analysis.histogram = &histogram;
+	render_objects(result, &analysis,
+		       (renderer *[]){ render_json_histogram, render_text_histogram });
+	analysis.histogram = NULL;
+	analysis.objects = &objects;
+	render_objects(result, &analysis,
+		       (renderer *[]){ render_json_objects, render_text_objects });
+	analysis.objects = NULL;
+	analysis.object = &object;
+	render_objects(result, &analysis, (renderer *[]){ render_json_object, render_text_object });
+	analysis.object = NULL;
+	analysis.dominators = &dominators;
+	render_objects(result, &analysis,
+		       (renderer *[]){ render_json_dominators, render_text_dominators });
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	Goheapd__ScanResult *result = take_in(data, size);
@@ -68,6 +115,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		error_free(text_finish(&text));
 		text_fini(&text);
 	}
+	ask_objects(result);
 	goheapd__scan_result__free_unpacked(result, NULL);
 	return 0;
 }

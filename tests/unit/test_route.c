@@ -1,6 +1,7 @@
 #include "daemon/route.h"
 
 #include "daemon/answer.h"
+#include "daemon/answer_objects.h"
 #include "daemon/answer_profile.h"
 #include "daemon/exchange.h"
 #include "tests/support/assertions.h"
@@ -34,6 +35,10 @@ static void paths_lead_to_their_handlers(void **state)
 		{ "/comm/name", answer_overview },
 		{ "/pid/1/goroutines", answer_goroutines },
 		{ "/pid/1/mappings?format=json", answer_mappings },
+		{ "/comm/x/histogram/top=5", answer_histogram },
+		{ "/pid/1/objects?type=main.T", answer_objects },
+		{ "/pid/1/object/0xc000123000?contents=1", answer_object },
+		{ "/pid/1/dominators/object=0xc000", answer_dominators },
 		{ "/pid/1/profile/max_depth=10", answer_profile },
 		{ "/comm/x/debug/pprof/", answer_pprof_index },
 		{ "/pid/1/debug/pprof/heap/seconds=5", answer_pprof_heap },
@@ -77,13 +82,7 @@ static void other_paths_lead_nowhere(void **state)
 static void planned_paths_say_so(void **state)
 {
 	static const char *const planned[] = {
-		"/",
-		"/metrics",
-		"/sd",
-		"/history?exe=x",
-		"/comm/x/histogram",
-		"/pid/1/object/0xc000",
-		"/pid/1/core",
+		"/", "/metrics", "/sd", "/history?exe=x", "/pid/1/core",
 	};
 
 	(void)state;
