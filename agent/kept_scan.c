@@ -193,8 +193,13 @@ static struct kept_question *take_first(struct kept_scan *kept)
 	return question;
 }
 
+/* What went wrong inside is about the one that the decoder had; the others find nobody to ask. */
 static void fail_questions(struct kept_scan *kept, enum error_code code, const char *message)
 {
+	if (kept->busy)
+		kept_question_fail(take_first(kept), error_new(code, "%s", message));
+	if (code == ERROR_SYSTEM)
+		code = ERROR_NOT_FOUND;
 	while (kept->first)
 		kept_question_fail(take_first(kept), error_new(code, "%s", message));
 	kept->busy = false;

@@ -225,8 +225,10 @@ struct error *direct_ask(const struct options *options, struct text *text)
 	char *run_dir scoped(freep) = NULL;
 	char *cache_dir scoped(freep) = NULL;
 	struct agent_spec spec;
-	struct error *err = NULL;
+	struct error *err = options_check_direct(options);
 
+	if (err)
+		return err;
 	if (options->agent && !program)
 		return &error_nomem;
 	if (!program)

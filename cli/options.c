@@ -16,7 +16,7 @@ const struct command commands[] = {
 	{ "memusage", "/memusage", (PARAMS_SCAN | PARAMS_LABELS) & ~PARAM_FORMAT,
 	  SCAN_MEMORY | SCAN_LABELS, false, "what a process's memory is used for, and who holds it",
 	  "goheap memusage 1234 --label tenant=acme --by job" },
-	{ "labels", "/memusage", PARAMS_SCAN & ~(PARAM_FORMAT | PARAM_DEPTH),
+	{ "labels", "/memusage", PARAMS_SCAN & ~(PARAM_FORMAT | PARAM_DEPTH | PARAM_KEEP),
 	  SCAN_MEMORY | SCAN_LABELS, true,
 	  "how many goroutines each label set has, without a walk of the heap",
 	  "goheap labels 1234" },
@@ -24,6 +24,9 @@ const struct command commands[] = {
 	  false, "its goroutines with their stacks", "goheap goroutines checkout" },
 	{ "mappings", "/mappings", PARAMS_SCAN & ~PARAM_FORMAT, SCAN_MAPPINGS, false,
 	  "its memory mappings and what each holds", "goheap mappings 1234 --format json" },
+	{ "scans", "/scans", PARAM_TIMEOUT | PARAM_START, 0, false,
+	  "the scans that are kept of it, which --scan asks again without a stop",
+	  "goheap scans 1234" },
 	{ 0 },
 };
 
@@ -46,6 +49,8 @@ enum option_id {
 	OPT_LABEL,
 	OPT_BY,
 	OPT_DETAIL,
+	OPT_SCAN,
+	OPT_KEEP,
 };
 
 static const struct option long_options[] = {
@@ -66,6 +71,8 @@ static const struct option long_options[] = {
 	{ "label", required_argument, NULL, OPT_LABEL },
 	{ "by", required_argument, NULL, OPT_BY },
 	{ "detail", no_argument, NULL, OPT_DETAIL },
+	{ "scan", required_argument, NULL, OPT_SCAN },
+	{ "keep", required_argument, NULL, OPT_KEEP },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -95,6 +102,10 @@ static const struct {
 	  "  --by KEY           say it for each value of that label, or by @created_by, @entry or\n"
 	  "                     @module where nobody sets labels\n" },
 	{ PARAM_DETAIL, "detail", "  --detail           and how many of them are parked\n" },
+	{ PARAM_SCAN, "scan",
+	  "  --scan ID          ask a kept scan again, without a stop; goheap scans lists them\n" },
+	{ PARAM_KEEP, "keep",
+	  "  --keep SEC         have the daemon keep this scan for so long, for --scan\n" },
 };
 enum { PARAMETER_COUNT = sizeof(parameters) / sizeof(*parameters) };
 
@@ -247,6 +258,19 @@ static struct error *take_words(struct options *options, char **words, int count
 	return check_parameters(options);
 }
 
+struct error *options_check_direct(const struct options *options)
+{
+	const struct params *params = &options->params;
+	const char *endpoint = options->command ? options->command->endpoint : NULL;
+
+	if (!params->has_keep && !params->scan && !(endpoint && strcmp(endpoint, "/scans") == 0))
+		return NULL;
+	return error_new(
+	    ERROR_BAD_REQUEST,
+	    "scans are kept by goheapd, and none is asked here: start it, or leave out "
+	    "--keep and --scan");
+}
+
 struct error *options_parse(int argc, char **argv, struct options *ret)
 {
 	struct options options = { .action = OPTIONS_RUN };
@@ -259,6 +283,8 @@ struct error *options_parse(int argc, char **argv, struct options *ret)
 		err = apply(&options, id, optarg);
 	if (!err)
 		err = take_words(&options, argv + optind, argc - optind);
+	if (!err && options.direct)
+		err = options_check_direct(&options);
 	if (!err && options.direct && options.socket)
 		err = error_new(ERROR_BAD_REQUEST,
 				"--direct (or --max-scan-memory) and --socket exclude each "

@@ -48,6 +48,9 @@ struct options {
 /* ERROR_BAD_REQUEST with a sentence for the user. */
 must_check struct error *options_parse(int argc, char **argv, struct options *ret);
 
+/* Without a daemon nothing is kept from one command to the next: ERROR_BAD_REQUEST. */
+must_check struct error *options_check_direct(const struct options *options);
+
 /* Prints help on goheap, or on a command. */
 void options_print_help(const struct command *command);
 

@@ -73,6 +73,24 @@ static void options_may_stand_anywhere(void **state)
 	assert_true(options.direct);
 }
 
+static void scans_are_kept_and_asked(void **state)
+{
+	struct options options;
+
+	(void)state;
+	assert_success(parse("memusage 1 --keep 2.5", &options));
+	assert_int_equal(options.params.keep_us, 2500000);
+	assert_error(options_check_direct(&options), ERROR_BAD_REQUEST);
+	assert_success(parse("memusage 1 --scan 0123456789abcdef", &options));
+	assert_string_equal(options.params.scan, "0123456789abcdef");
+	assert_error(options_check_direct(&options), ERROR_BAD_REQUEST);
+	assert_success(parse("scans 1", &options));
+	assert_string_equal(options.command->endpoint, "/scans");
+	assert_error(options_check_direct(&options), ERROR_BAD_REQUEST);
+	assert_success(parse("memusage 1 --keep 0", &options));
+	assert_success(options_check_direct(&options));
+}
+
 static void help_needs_no_process(void **state)
 {
 	struct options options;
@@ -111,6 +129,15 @@ static void wrong_lines_are_refused(void **state)
 		"labels 1 --depth full",
 		"labels 1 --label a=b",
 		"goroutines 1 --by a",
+		"memusage 1 --keep 86401",
+		"memusage 1 --keep -1",
+		"memusage 1 --scan x",
+		"memusage 1 --scan 0123456789abcdeg",
+		"memusage 1 --keep 5 --direct",
+		"memusage 1 --scan 0123456789abcdef --direct",
+		"scans 1 --direct",
+		"scans 1 --keep 5",
+		"labels 1 --keep 5",
 	};
 
 	(void)state;
@@ -209,6 +236,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_command_and_its_options_are_taken),
 		cmocka_unit_test(options_may_stand_anywhere),
+		cmocka_unit_test(scans_are_kept_and_asked),
 		cmocka_unit_test(help_needs_no_process),
 		cmocka_unit_test(wrong_lines_are_refused),
 		cmocka_unit_test(labels_may_be_several),
