@@ -75,7 +75,7 @@ static struct error *scan_args(struct memory *memory, struct pc_cache *cache, ta
 }
 
 static struct error *scan_record(struct memory *memory, const struct layout *layout,
-				 struct pc_cache *cache, taddr addr,
+				 struct pc_cache *cache, taddr addr, taddr slot,
 				 const struct defer_record *record, struct stack_scan_state *scan)
 {
 	struct error *err =
@@ -85,7 +85,7 @@ static struct error *scan_record(struct memory *memory, const struct layout *lay
 		err = stack_scan_word(scan, ROOT_GOROUTINE, addr + layout->defer_link.offset,
 				      record->link);
 	if (!err && record->heap)
-		err = stack_scan_word(scan, ROOT_GOROUTINE, 0, addr);
+		err = stack_scan_word(scan, ROOT_GOROUTINE, slot, addr);
 	if (!err && record->size && record->fn)
 		err = scan_args(memory, cache, addr + layout->defer.size, record, scan);
 	return err;
@@ -94,7 +94,7 @@ static struct error *scan_record(struct memory *memory, const struct layout *lay
 struct error *defer_roots(struct memory *memory, const struct layout *layout,
 			  struct pc_cache *cache, taddr first, struct stack_scan_state *scan)
 {
-	taddr addr = first;
+	taddr addr = first, slot = 0; /* of the word that led to addr */
 
 	for (unsigned i = 0; addr; i++) {
 		struct defer_record record;
@@ -104,9 +104,10 @@ struct error *defer_roots(struct memory *memory, const struct layout *layout,
 			return error_new(ERROR_LIMIT, "more than %d defer records", DEFERS_MAX);
 		err = read_record(memory, layout, addr, &record);
 		if (!err)
-			err = scan_record(memory, layout, cache, addr, &record, scan);
+			err = scan_record(memory, layout, cache, addr, slot, &record, scan);
 		if (err)
 			return error_context(err, "defer record 0x%" PRIx64, addr);
+		slot = addr + layout->defer_link.offset;
 		addr = record.link;
 	}
 	return NULL;

@@ -13,6 +13,7 @@
 #include "agent/target/memory.h"
 #include "proto/base/error.h"
 
+struct elf_symbols;
 struct goroutine_table;
 struct module_table;
 struct stack_walker;
@@ -31,7 +32,8 @@ enum variable_kind {
 struct variable {
 	/*
 	 * "shop/cart.cache", "shop/cart.(*Cart).Add.item"; "main.main.(temporary)",
-	 * "(nameless data)", "(finalizer queue)" and the like.
+	 * "main.main.(defer)",
+	 * "(nameless data)", "finalizer", "finalizer queue, blocked by main.wait" and the like.
 	 */
 	const char *name;
 	const char *package; /* import path; "": the runtime's own doing, or not known */
@@ -45,13 +47,15 @@ struct variable {
 
 /*
  * Walks all stacks once more. Borrows all arguments for the call but types and modules, for its
- * life. index is NULL without DWARF: globals are then named after the package, as far as the
- * program's own tables tell, and locals after their function.
+ * life. index is NULL without DWARF: globals are then named by symbols alone, which know no types,
+ * and locals after their function. symbols are NULL, or none, where the program is stripped: then
+ * globals have no names. bias is what must be added to the addresses of both.
  */
 must_check struct error *
 variable_table_read(struct go_types *types, const struct module_table *modules,
 		    const struct goroutine_table *goroutines, struct stack_walker *walker,
-		    const struct type_index *index, uint64_t bias, struct variable_table **ret);
+		    const struct type_index *index, const struct elf_symbols *symbols,
+		    uint64_t bias, struct variable_table **ret);
 void variable_table_free(struct variable_table *table);
 DEFINE_FREEP(variable_table, variable_table_free)
 

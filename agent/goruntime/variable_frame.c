@@ -1,0 +1,416 @@
+/*
+ * Frames of all goroutines and what lies in them. A frame is where it ends on its stack, and the
+ * place in the program where it stands, of which there are few: a place has its variables.
+ *
+ *	fp of the caller -> |                         |
+ *	                    | arguments of the callee | <- offsets from 0 on, of the callee's fp
+ *	fp ---------------> | return address          |
+ *	                    | locals                  | <- negative offsets
+ *	sp ---------------> |                         |
+ */
+#include <stdlib.h>
+
+#include "agent/binary/pclntab.h"
+#include "agent/binary/type_index.h"
+#include "agent/goruntime/goroutine.h"
+#include "agent/goruntime/module.h"
+#include "agent/goruntime/stack.h"
+#include "agent/goruntime/stack_walker.h"
+#include "agent/goruntime/variable_private.h"
+
+enum { WORD = 8 };
+
+/* ---- functions ---- */
+
+static struct error *name_function(struct variable_table *table, const char *name,
+				   struct function_place *function)
+{
+	const struct {
+		const char *last;
+		name_id *ret;
+	} names[] = {
+		{ NULL, &function->name },           { "(temporary)", &function->temporary },
+		{ "(defer)", &function->defer },     { "(registers)", &function->registers },
+		{ "(context)", &function->context }, { "(stack)", &function->stack },
+	};
+	struct error *err = variable_package(table, name, &function->package);
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !err; i++)
+		err = variable_name(table, name, names[i].last, names[i].ret);
+	return err;
+}
+
+/* Where the function begins; a table that does not say leaves it without. */
+static struct error *find_line(const struct module *module, const struct pclntab_func *func,
+			       struct function_place *function)
+{
+	struct pclntab_line lines[PCLNTAB_LINES_MAX];
+	uint32_t count = 0;
+	struct error *err =
+	    pclntab_lines(module->pclntab, func, func->entry, false, NULL, 0, lines, &count);
+
+	if (err && error_code(err) == ERROR_NOMEM)
+		return err;
+	if (!err && count) {
+		function->file = lines[count - 1].file;
+		function->line = lines[count - 1].line;
+	}
+	error_free(err);
+	return NULL;
+}
+
+struct error *variable_function(struct variable_reader *reader, const struct pclntab_func *func,
+				const struct module *module, uint32_t *ret)
+{
+	struct variable_table *table = reader->table;
+	uintptr_t known = (uintptr_t)addr_map_get(&reader->function_of, func->entry);
+	struct function_place function = { .entry = func->entry };
+	struct error *err;
+
+	if (known) {
+		*ret = (uint32_t)(known - 1);
+		return NULL;
+	}
+	/* The index is the program's own, not that of a plugin. */
+	function.has_locals = reader->index && module == module_table_at(table->modules, 0);
+	err = name_function(table, func->name, &function);
+	if (!err)
+		err = find_line(module, func, &function);
+	if (!err)
+		err = variable_list_add(&table->functions, sizeof(function), UINT32_MAX, &function);
+	if (err)
+		return err;
+	*ret = (uint32_t)table->functions.count - 1;
+	return addr_map_put(&reader->function_of, func->entry, (void *)((uintptr_t)*ret + 1));
+}
+
+/* ---- places where frames stand ---- */
+
+static struct error *add_local(struct variable_reader *reader, const struct indexed_local *local,
+			       struct frame_site *site)
+{
+	struct variable_table *table = reader->table;
+	struct local_place place = {
+		.offset = local->offset,
+		.size = local->size,
+		.piece_offset = local->piece_offset,
+		.type = local->type,
+		.is_heap_address = local->is_heap_address,
+	};
+	struct error *err = variable_name(table, local->function, local->name, &place.name);
+
+	if (!err)
+		err = variable_list_add(&table->locals, sizeof(place), VARIABLE_LOCALS_MAX, &place);
+	site->local_count += !err;
+	return err;
+}
+
+/* Variables that are where the frame stands; pc is within the call, not after it. */
+static struct error *add_locals(struct variable_reader *reader, taddr pc, struct frame_site *site)
+{
+	const struct function_place *function =
+	    variable_function_place(reader->table, site->function);
+	uint32_t first = 0, count = 0;
+	struct error *err =
+	    type_index_locals(reader->index, function->entry - reader->bias, &first, &count);
+
+	for (uint32_t i = 0; i < count && !err; i++) {
+		struct indexed_local local;
+
+		err = type_index_local(reader->index, first + i, &local);
+		if (!err && pc >= local.start && pc < local.end)
+			err = add_local(reader, &local, site);
+	}
+	if (!err || error_code(err) == ERROR_NOMEM)
+		return err;
+	error_free(err); /* an index that is damaged here has no variables from here on */
+	return NULL;
+}
+
+static struct error *find_site(struct variable_reader *reader, const struct stack_frame *frame,
+			       uint32_t *ret)
+{
+	struct variable_table *table = reader->table;
+	taddr pc = frame->is_call ? frame->pc - 1 : frame->pc;
+	uintptr_t known = (uintptr_t)addr_map_get(&reader->site_of, pc);
+	struct frame_site site = { .first_local = (uint32_t)table->locals.count };
+	struct error *err;
+
+	if (known) {
+		*ret = (uint32_t)(known - 1);
+		return NULL;
+	}
+	err = variable_function(reader, &frame->func, frame->module, &site.function);
+	if (!err && variable_function_place(table, site.function)->has_locals)
+		err = add_locals(reader, pc - reader->bias, &site);
+	if (!err)
+		err = variable_list_add(&table->sites, sizeof(site), UINT32_MAX, &site);
+	if (err)
+		return err;
+	*ret = (uint32_t)table->sites.count - 1;
+	return addr_map_put(&reader->site_of, pc, (void *)((uintptr_t)*ret + 1));
+}
+
+/* ---- goroutines ---- */
+
+struct visit {
+	struct variable_reader *reader;
+	struct goroutine_frames *goroutine;
+	struct error *err;
+};
+
+static bool visit_frame(void *arg, const struct stack_frame *frame)
+{
+	struct visit *visit = arg;
+	struct variable_table *table = visit->reader->table;
+	struct frame_place place = { 0 };
+	uint64_t below = visit->goroutine->stack_hi - frame->fp;
+
+	if (below > UINT32_MAX || table->frames.count >= VARIABLE_FRAMES_MAX)
+		return false;
+	place.below = (uint32_t)below;
+	visit->err = find_site(visit->reader, frame, &place.site);
+	if (!visit->err)
+		visit->err =
+		    variable_list_add(&table->frames, sizeof(place), VARIABLE_FRAMES_MAX, &place);
+	visit->goroutine->count += !visit->err;
+	return !visit->err;
+}
+
+bool variable_is_final(const struct error *err)
+{
+	return error_code(err) == ERROR_NOMEM || error_code(err) == ERROR_GONE;
+}
+
+/* A stack that cannot be walked to its end has the frames up to there. */
+static struct error *read_frames(struct variable_reader *reader, const struct goroutine *g,
+				 struct goroutine_frames *ret)
+{
+	struct visit visit = { .reader = reader, .goroutine = ret };
+	struct error *err;
+
+	if (!g->has_stack || g->unsettled || g->stack_lo >= g->stack_hi)
+		return NULL;
+	err = stack_walk(reader->walker, g, visit_frame, &visit);
+	if (visit.err) {
+		error_free(err);
+		return visit.err;
+	}
+	if (err && variable_is_final(err))
+		return err;
+	error_free(err);
+	return NULL;
+}
+
+struct error *variable_function_at(struct variable_reader *reader, taddr pc, uint32_t *ret)
+{
+	const struct module *module = module_table_find_text(reader->table->modules, pc);
+	struct pclntab_func func;
+	bool found = false;
+	uint32_t place;
+	struct error *err = NULL;
+
+	*ret = 0;
+	if (module)
+		err = pclntab_find(module->pclntab, pc, &found, &func);
+	if (!err && found)
+		err = variable_function(reader, &func, module, &place);
+	if (err && variable_is_final(err))
+		return err;
+	if (!err && found)
+		*ret = place + 1;
+	error_free(err);
+	return NULL;
+}
+
+static struct error *read_goroutine(struct variable_reader *reader, uint32_t index)
+{
+	const struct goroutine *g = goroutine_table_at(reader->goroutines, index);
+	struct goroutine_frames frames = {
+		.first = reader->table->frames.count,
+		.g = g->g,
+		.stack_lo = g->stack_lo,
+		.stack_hi = g->stack_hi,
+	};
+	struct error *err = NULL;
+
+	if (g->start_pc)
+		err = variable_function_at(reader, g->start_pc, &frames.start);
+	if (!err)
+		err = read_frames(reader, g, &frames);
+	if (!err)
+		err = variable_defers_read(reader, g, &frames);
+	reader->table->goroutines[index] = frames;
+	return err;
+}
+
+struct error *variable_frames_read(struct variable_reader *reader)
+{
+	struct variable_table *table = reader->table;
+	struct error *err = NULL;
+
+	table->goroutine_count = goroutine_table_count(reader->goroutines);
+	table->goroutines = calloc((size_t)table->goroutine_count + 1, sizeof(*table->goroutines));
+	if (!table->goroutines)
+		return &error_nomem;
+	for (uint32_t i = 0; i < table->goroutine_count && !err; i++)
+		err = read_goroutine(reader, i);
+	return err;
+}
+
+/* ---- finding ---- */
+
+static const struct frame_place *frames_of(const struct variable_table *table,
+					   const struct goroutine_frames *goroutine)
+{
+	return (const struct frame_place *)table->frames.items + goroutine->first;
+}
+
+static const struct frame_site *site_of(const struct variable_table *table,
+					const struct frame_place *frame)
+{
+	return (const struct frame_site *)table->sites.items + frame->site;
+}
+
+static const struct local_place *find_local(const struct variable_table *table,
+					    const struct frame_site *site, int64_t offset)
+{
+	const struct local_place *locals =
+	    (const struct local_place *)table->locals.items + site->first_local;
+
+	for (uint32_t i = 0; i < site->local_count; i++)
+		if (offset >= locals[i].offset &&
+		    (uint64_t)(offset - locals[i].offset) < locals[i].size)
+			return &locals[i];
+	return NULL;
+}
+
+static void set_function(const struct variable_table *table, const struct function_place *function,
+			 struct variable *ret)
+{
+	ret->package = variable_text(table, function->package);
+	ret->file = function->file;
+	ret->line = function->line;
+}
+
+/* An escaped variable is its address here; what it is of lies where that leads. */
+static void set_type(const struct variable_table *table, const struct local_place *local,
+		     struct variable *ret)
+{
+	type_id type;
+	struct error *err = go_types_by_index(table->types, local->type, &type);
+
+	if (!err && local->is_heap_address)
+		err = go_types_pointer_to(table->types, type, &type);
+	if (!err) {
+		ret->type = type;
+		ret->size = go_type_at(table->types, type)->size;
+	}
+	error_free(err);
+}
+
+static bool take_local(const struct variable_table *table, const struct frame_place *frame,
+		       taddr fp, taddr slot, struct variable *ret)
+{
+	const struct frame_site *site = site_of(table, frame);
+	const struct local_place *local = find_local(table, site, (int64_t)(slot - fp));
+
+	if (!local)
+		return false;
+	*ret = (struct variable){ .name = variable_text(table, local->name),
+				  .kind = VARIABLE_LOCAL,
+				  .addr = fp + (uint64_t)local->offset - local->piece_offset };
+	set_function(table, variable_function_place(table, site->function), ret);
+	set_type(table, local, ret);
+	return true;
+}
+
+static bool take_temporary(const struct variable_table *table, const struct frame_place *frame,
+			   taddr slot, struct variable *ret)
+{
+	const struct function_place *function =
+	    variable_function_place(table, site_of(table, frame)->function);
+
+	*ret = (struct variable){ .name = variable_text(table, function->temporary),
+				  .kind = VARIABLE_TEMPORARY,
+				  .addr = slot,
+				  .size = WORD };
+	set_function(table, function, ret);
+	return true;
+}
+
+/* The first frame, from the innermost, that ends above the slot; count if none does. */
+static uint32_t frame_above(const struct frame_place *frames, uint32_t count, uint64_t below)
+{
+	uint32_t low = 0, high = count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (frames[middle].below < below)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static bool find_in_frames(const struct variable_table *table,
+			   const struct goroutine_frames *goroutine, taddr slot,
+			   struct variable *ret)
+{
+	const struct frame_place *frames = frames_of(table, goroutine);
+	uint32_t i = frame_above(frames, goroutine->count, goroutine->stack_hi - slot);
+
+	if (i &&
+	    take_local(table, &frames[i - 1], goroutine->stack_hi - frames[i - 1].below, slot, ret))
+		return true;
+	if (i == goroutine->count)
+		return i && take_temporary(table, &frames[i - 1], slot, ret);
+	return take_local(table, &frames[i], goroutine->stack_hi - frames[i].below, slot, ret) ||
+	       take_temporary(table, &frames[i], slot, ret);
+}
+
+/* Of a stack that could not be walked: the function that the goroutine began with. */
+static bool take_stack(const struct variable_table *table, const struct goroutine_frames *goroutine,
+		       taddr slot, struct variable *ret)
+{
+	const struct function_place *function;
+
+	if (!goroutine->start)
+		return false;
+	function = variable_function_place(table, goroutine->start - 1);
+	*ret = (struct variable){ .name = variable_text(table, function->stack),
+				  .kind = VARIABLE_TEMPORARY,
+				  .addr = slot,
+				  .size = WORD };
+	set_function(table, function, ret);
+	return true;
+}
+
+bool variable_frames_find(const struct variable_table *table, uint32_t goroutine, taddr slot,
+			  struct variable *ret)
+{
+	const struct goroutine_frames *frames;
+
+	if (goroutine >= table->goroutine_count)
+		return false;
+	frames = &table->goroutines[goroutine];
+	if (slot < frames->stack_lo || slot >= frames->stack_hi)
+		return false;
+	return find_in_frames(table, frames, slot, ret) || take_stack(table, frames, slot, ret);
+}
+
+const struct function_place *variable_innermost(const struct variable_table *table,
+						uint32_t goroutine)
+{
+	const struct goroutine_frames *frames;
+
+	if (goroutine >= table->goroutine_count)
+		return NULL;
+	frames = &table->goroutines[goroutine];
+	if (frames->count)
+		return variable_function_place(table,
+					       site_of(table, frames_of(table, frames))->function);
+	return frames->start ? variable_function_place(table, frames->start - 1) : NULL;
+}
