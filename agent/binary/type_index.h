@@ -83,7 +83,9 @@ must_check struct error *type_index_global(const struct type_index *index, uint3
 /*
  * Where a variable of a function, or a piece of one, lies while pc is in [start, end): offset is
  * from the frame's CFA (just above the return address). Registers are not told: what the collector
- * takes for roots lies in memory. Variables and pieces that hold no pointers are not told either.
+ * takes for roots lies in memory. Variables and pieces that hold no pointers are not told either,
+ * and of those that share a place for the same time only the outermost: an inlined function's
+ * variable often is one of its caller's.
  *
  * A variable that escaped is told by where its address lies; name and type are its own all the same
  * ("x" and T, where the program has a variable "&x" of type *T).

@@ -45,7 +45,28 @@ struct placing {
 	struct collecting *c;
 	struct built_local local;
 	const struct dwarf_facts *facts;
+	uint32_t first; /* of the variable's records */
 };
+
+/* A list has a new entry when any piece moves: whether one goes on where it was. */
+static bool extend_piece(const struct placing *p)
+{
+	const struct built_list *locals = &p->c->b->locals;
+	uint32_t count = built_list_count(locals);
+
+	for (uint32_t i = 0; i < FRAME_PIECES_MAX && count - i > p->first; i++) {
+		struct built_local *before = built_list_at(locals, count - i - 1);
+
+		if (before->end != p->local.start || before->offset != p->local.offset ||
+		    before->size != p->local.size ||
+		    before->piece_offset != p->local.piece_offset ||
+		    before->is_address != p->local.is_address)
+			continue;
+		before->end = p->local.end;
+		return true;
+	}
+	return false;
+}
 
 static struct error *add_piece(struct placing *p, const struct frame_piece *piece)
 {
@@ -56,7 +77,7 @@ static struct error *add_piece(struct placing *p, const struct frame_piece *piec
 	p->local.size = (uint32_t)piece->size;
 	p->local.piece_offset = (uint32_t)piece->piece_offset;
 	p->local.is_address = piece->is_address;
-	return built_list_add(&p->c->b->locals, &p->local);
+	return extend_piece(p) ? NULL : built_list_add(&p->c->b->locals, &p->local);
 }
 
 static struct error *add_place(void *arg, uint64_t start, uint64_t end, const uint8_t *expression,
@@ -115,7 +136,7 @@ static struct error *add_capture(struct collecting *c, const struct dwarf_facts 
 static struct error *add_local(struct collecting *c, const struct level *level,
 			       const struct dwarf_facts *facts)
 {
-	struct placing p = { .c = c, .facts = facts };
+	struct placing p = { .c = c, .facts = facts, .first = built_list_count(&c->b->locals) };
 	struct error *err = builder_name(c->b, facts->name, &p.local.name);
 
 	p.local.origin = (uint32_t)facts->origin;

@@ -430,7 +430,7 @@ static struct error *finish_capture(struct finishing *f, const struct built_capt
 	return built_list_add(&f->captures, &field);
 }
 
-/* Of variables in one place the running function's own is first: scopes are numbered so. */
+/* Of variables in one place for one time the outermost is first: scopes are numbered so. */
 static int compare_locals(const void *a, const void *b, void *arg)
 {
 	const struct built_local *x = a, *y = b;
@@ -439,6 +439,8 @@ static int compare_locals(const void *a, const void *b, void *arg)
 	(void)arg;
 	if (!order && x->offset != y->offset)
 		order = x->offset < y->offset ? -1 : 1;
+	if (!order)
+		order = compare_u64(y->end, x->end);
 	if (!order)
 		order = compare_u64(x->scope, y->scope);
 	return order ? order : memcmp(x, y, sizeof(*x));
@@ -453,8 +455,23 @@ static int compare_fields(const void *a, const void *b, void *arg)
 	return order ? order : memcmp(x, y, sizeof(*x));
 }
 
-/* Drops those of a list's last records that are there twice in a row; *ret_count are left. */
-static void drop_repeated(struct built_list *list, uint32_t first, uint32_t *ret_count)
+/* An inlined function's variable often is one of its caller's, which comes first. */
+static bool is_same_place(const void *a, const void *b)
+{
+	const struct local_record *x = a, *y = b;
+
+	return x->start == y->start && x->end == y->end && x->offset == y->offset &&
+	       x->size == y->size && x->flags == y->flags;
+}
+
+static bool is_same_field(const void *a, const void *b)
+{
+	return !memcmp(a, b, sizeof(struct field_record));
+}
+
+/* Drops what repeats the record before it, of a list's last records; *ret_count are left. */
+static void drop_repeated(struct built_list *list, uint32_t first,
+			  bool (*repeats)(const void *, const void *), uint32_t *ret_count)
 {
 	uint32_t count = built_list_count(list) - first, kept = 0;
 	size_t size = list->record_size;
@@ -463,7 +480,7 @@ static void drop_repeated(struct built_list *list, uint32_t first, uint32_t *ret
 		void *to = built_list_at(list, first + kept);
 		const void *from = built_list_at(list, first + i);
 
-		if (kept && !memcmp(built_list_at(list, first + kept - 1), from, size))
+		if (kept && repeats(built_list_at(list, first + kept - 1), from))
 			continue;
 		memmove(to, from, size);
 		kept++;
@@ -488,7 +505,7 @@ static struct error *finish_locals(struct finishing *f, const struct built_funct
 	sort_part(&f->b->locals, built->first_local, built->local_count, compare_locals);
 	for (uint32_t i = 0; !err && i < built->local_count; i++)
 		err = finish_local(f, built_list_at(&f->b->locals, built->first_local + i));
-	drop_repeated(&f->locals, function->first_local, &function->local_count);
+	drop_repeated(&f->locals, function->first_local, is_same_place, &function->local_count);
 	return err;
 }
 
@@ -502,7 +519,8 @@ static struct error *finish_captures(struct finishing *f, const struct built_fun
 		err = finish_capture(f, built_list_at(&f->b->captures, built->first_capture + i));
 	sort_part(&f->captures, function->first_capture,
 		  built_list_count(&f->captures) - function->first_capture, compare_fields);
-	drop_repeated(&f->captures, function->first_capture, &function->capture_count);
+	drop_repeated(&f->captures, function->first_capture, is_same_field,
+		      &function->capture_count);
 	return err;
 }
 
