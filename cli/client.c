@@ -35,6 +35,10 @@ static void write_url(struct text *url, const struct options *options)
 		text_string(url, is_number(options->process) ? "/pid/" : "/comm/");
 		append_escaped(url, options->process);
 		text_string(url, command->endpoint);
+		if (options->address) {
+			text_string(url, "/");
+			append_escaped(url, options->address);
+		}
 	} else {
 		text_string(url, "/pids");
 	}

@@ -130,28 +130,46 @@ static struct error *answer_overview(const struct direct *direct, const Goheapd_
 	return NULL;
 }
 
+/* A cursor names a scan that a daemon keeps. Contents are root's, as they are there. */
+static struct error *check_object_params(const struct params *params)
+{
+	if (params->cursor.count)
+		return error_new(ERROR_BAD_REQUEST,
+				 "--cursor: only a daemon keeps scans, and none was asked");
+	if (params->contents && geteuid() != 0)
+		return error_new(ERROR_FORBIDDEN, "--contents is for root");
+	return NULL;
+}
+
+static struct error *ask_of_objects(const struct direct *direct, struct object_query *query,
+				    const Goheapd__Analysis **ret)
+{
+	const struct params *params = &direct->options->params;
+	struct error *err = check_object_params(params);
+
+	*ret = NULL;
+	if (err || !direct->options->command->query)
+		return err;
+	err = direct->options->command->query(query, params);
+	if (!err)
+		*ret = &query->analysis;
+	return err;
+}
+
 static void render_scan(const struct direct *direct, const struct scan_view *view)
 {
-	bool json = direct->options->json || direct->options->command->is_census;
+	const struct command *command = direct->options->command;
+	bool json = direct->options->json || command->is_census;
 
-	switch (direct->options->command->parts) {
-	case SCAN_MEMORY | SCAN_LABELS:
-		(json ? render_json_memusage : render_text_memusage)(direct->text, view);
-		break;
-	case SCAN_GOROUTINES:
-		(json ? render_json_goroutines : render_text_goroutines)(direct->text, view);
-		break;
-	default:
-		(json ? render_json_mappings : render_text_mappings)(direct->text, view);
-		break;
-	}
+	(json ? command->json : command->text)(direct->text, view);
 }
 
 static struct error *answer_scan(const struct direct *direct, const Goheapd__Process *process)
 {
 	const struct params *params = &direct->options->params;
-	char path[64];
-	const struct scan_question question = {
+	char path[128];
+	struct object_query query;
+	struct scan_question question = {
 		.pid = process->pid,
 		.start_ticks = process->start_ticks,
 		.mode = params->mode,
@@ -166,11 +184,17 @@ static struct error *answer_scan(const struct direct *direct, const Goheapd__Pro
 	};
 	scoped(answer_freep) Goheapd__Answer *answer = NULL;
 	char id[SCAN_ID_SIZE];
-	struct scan_view view = { .id = id, .dead = params->dead, .labels = &params->labels };
+	struct scan_view view = {
+		.id = id, .dead = params->dead, .labels = &params->labels, .top = params->top
+	};
 	struct error *err = scan_make_id(id);
 
-	snprintf(path, sizeof(path), "/pid/%" PRIu32 "%s", process->pid,
-		 direct->options->command->endpoint);
+	snprintf(path, sizeof(path), "/pid/%" PRIu32 "%s%s%s", process->pid,
+		 direct->options->command->endpoint, direct->options->address ? "/" : "",
+		 direct->options->address ? direct->options->address : "");
+	if (!err)
+		err = ask_of_objects(direct, &query, &question.analysis);
+	view.analysis = question.analysis;
 	if (!err)
 		err = scan_ask(direct->agent, &question, &direct->patience, CANCEL_GRACE_US,
 			       &answer, NULL);
@@ -191,7 +215,7 @@ static struct error *answer_command(const struct direct *direct)
 	err = find_process(direct, &answer);
 	if (err)
 		return err;
-	if (!direct->options->command->parts)
+	if (!direct->options->command->json)
 		return answer_overview(direct, answer->process);
 	return answer_scan(direct, answer->process);
 }

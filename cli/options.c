@@ -5,28 +5,91 @@
 #include <string.h>
 
 #include "daemon/quantity.h"
+#include "daemon/render.h"
 #include "daemon/scan_ask.h"
 
 const struct command commands[] = {
-	{ "pids", NULL, PARAM_TIMEOUT, 0, false, "list the Go processes that you may ask about",
-	  "goheap pids" },
-	{ "show", "", PARAM_TIMEOUT | PARAM_START, 0, false,
-	  "what is known of a process without stopping it, and what a scan would cost",
-	  "goheap show 1234" },
-	{ "memusage", "/memusage", (PARAMS_SCAN | PARAMS_LABELS) & ~PARAM_FORMAT,
-	  SCAN_MEMORY | SCAN_LABELS, false, "what a process's memory is used for, and who holds it",
-	  "goheap memusage 1234 --label tenant=acme --by job" },
-	{ "labels", "/memusage", PARAMS_SCAN & ~(PARAM_FORMAT | PARAM_DEPTH | PARAM_KEEP),
-	  SCAN_MEMORY | SCAN_LABELS, true,
-	  "how many goroutines each label set has, without a walk of the heap",
-	  "goheap labels 1234" },
-	{ "goroutines", "/goroutines", (PARAMS_SCAN | PARAM_DEAD) & ~PARAM_FORMAT, SCAN_GOROUTINES,
-	  false, "its goroutines with their stacks", "goheap goroutines checkout" },
-	{ "mappings", "/mappings", PARAMS_SCAN & ~PARAM_FORMAT, SCAN_MAPPINGS, false,
-	  "its memory mappings and what each holds", "goheap mappings 1234 --format json" },
-	{ "scans", "/scans", PARAM_TIMEOUT | PARAM_START, 0, false,
-	  "the scans that are kept of it, which --scan asks again without a stop",
-	  "goheap scans 1234" },
+	{ .name = "pids",
+	  .params = PARAM_TIMEOUT,
+	  .summary = "list the Go processes that you may ask about",
+	  .example = "goheap pids" },
+	{ .name = "show",
+	  .endpoint = "",
+	  .params = PARAM_TIMEOUT | PARAM_START,
+	  .summary = "what is known of a process without stopping it, and what a scan would cost",
+	  .example = "goheap show 1234" },
+	{ .name = "memusage",
+	  .endpoint = "/memusage",
+	  .params = (PARAMS_SCAN | PARAMS_LABELS) & ~PARAM_FORMAT,
+	  .parts = SCAN_MEMORY | SCAN_LABELS,
+	  .json = render_json_memusage,
+	  .text = render_text_memusage,
+	  .summary = "what a process's memory is used for, and who holds it",
+	  .example = "goheap memusage 1234 --label tenant=acme --by job" },
+	{ .name = "labels",
+	  .endpoint = "/memusage",
+	  .params = PARAMS_SCAN & ~(PARAM_FORMAT | PARAM_DEPTH | PARAM_KEEP),
+	  .parts = SCAN_MEMORY | SCAN_LABELS,
+	  .json = render_json_memusage,
+	  .is_census = true,
+	  .summary = "how many goroutines each label set has, without a walk of the heap",
+	  .example = "goheap labels 1234" },
+	{ .name = "goroutines",
+	  .endpoint = "/goroutines",
+	  .params = (PARAMS_SCAN | PARAM_DEAD) & ~PARAM_FORMAT,
+	  .parts = SCAN_GOROUTINES,
+	  .json = render_json_goroutines,
+	  .text = render_text_goroutines,
+	  .summary = "its goroutines with their stacks",
+	  .example = "goheap goroutines checkout" },
+	{ .name = "mappings",
+	  .endpoint = "/mappings",
+	  .params = PARAMS_SCAN & ~PARAM_FORMAT,
+	  .parts = SCAN_MAPPINGS,
+	  .json = render_json_mappings,
+	  .text = render_text_mappings,
+	  .summary = "its memory mappings and what each holds",
+	  .example = "goheap mappings 1234 --format json" },
+	{ .name = "histogram",
+	  .endpoint = "/histogram",
+	  .params = (PARAMS_SCAN | PARAM_TOP | PARAM_RETAINED | PARAM_GARBAGE) & ~PARAM_FORMAT,
+	  .query = object_query_histogram,
+	  .json = render_json_histogram,
+	  .text = render_text_histogram,
+	  .summary = "its objects by type",
+	  .example = "goheap histogram 1234 --top 20 --retained" },
+	{ .name = "objects",
+	  .endpoint = "/objects",
+	  .params = (PARAMS_SCAN | PARAM_TYPE | PARAM_MIN_BYTES | PARAM_LIMIT | PARAM_CURSOR |
+		     PARAM_RETAINED) &
+		    ~PARAM_FORMAT,
+	  .query = object_query_objects,
+	  .json = render_json_objects,
+	  .text = render_text_objects,
+	  .summary = "its live objects, page by page",
+	  .example = "goheap objects 1234 --type main.Order --min-bytes 4096" },
+	{ .name = "object",
+	  .endpoint = "/object",
+	  .params = (PARAMS_SCAN | PARAM_CONTENTS) & ~PARAM_FORMAT,
+	  .has_address = true,
+	  .query = object_query_object,
+	  .json = render_json_object,
+	  .text = render_text_object,
+	  .summary = "one object: its fields, who points to it, and what keeps it alive",
+	  .example = "goheap object 1234 0xc000123000" },
+	{ .name = "dominators",
+	  .endpoint = "/dominators",
+	  .params = (PARAMS_SCAN | PARAM_OBJECT | PARAM_LIMIT | PARAM_CURSOR) & ~PARAM_FORMAT,
+	  .query = object_query_dominators,
+	  .json = render_json_dominators,
+	  .text = render_text_dominators,
+	  .summary = "what would be freed with what, from the roots or from an object on",
+	  .example = "goheap dominators 1234 --object 0xc000123000" },
+	{ .name = "scans",
+	  .endpoint = "/scans",
+	  .params = PARAM_TIMEOUT | PARAM_START,
+	  .summary = "the scans that are kept of it, which --scan asks again without a stop",
+	  .example = "goheap scans 1234" },
 	{ 0 },
 };
 
@@ -51,6 +114,15 @@ enum option_id {
 	OPT_DETAIL,
 	OPT_SCAN,
 	OPT_KEEP,
+	OPT_TYPE,
+	OPT_MIN_BYTES,
+	OPT_LIMIT,
+	OPT_CURSOR,
+	OPT_TOP,
+	OPT_RETAINED,
+	OPT_GARBAGE,
+	OPT_CONTENTS,
+	OPT_OBJECT,
 };
 
 static const struct option long_options[] = {
@@ -73,6 +145,15 @@ static const struct option long_options[] = {
 	{ "detail", no_argument, NULL, OPT_DETAIL },
 	{ "scan", required_argument, NULL, OPT_SCAN },
 	{ "keep", required_argument, NULL, OPT_KEEP },
+	{ "type", required_argument, NULL, OPT_TYPE },
+	{ "min-bytes", required_argument, NULL, OPT_MIN_BYTES },
+	{ "limit", required_argument, NULL, OPT_LIMIT },
+	{ "cursor", required_argument, NULL, OPT_CURSOR },
+	{ "top", required_argument, NULL, OPT_TOP },
+	{ "retained", no_argument, NULL, OPT_RETAINED },
+	{ "garbage", no_argument, NULL, OPT_GARBAGE },
+	{ "contents", no_argument, NULL, OPT_CONTENTS },
+	{ "object", required_argument, NULL, OPT_OBJECT },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -106,6 +187,21 @@ static const struct {
 	  "  --scan ID          ask a kept scan again, without a stop; goheap scans lists them\n" },
 	{ PARAM_KEEP, "keep",
 	  "  --keep SEC         have the daemon keep this scan for so long, for --scan\n" },
+	{ PARAM_TYPE, "type", "  --type TYPE        only objects of exactly this type\n" },
+	{ PARAM_MIN_BYTES, "min_bytes",
+	  "  --min-bytes N      only objects of that size or more\n" },
+	{ PARAM_LIMIT, "limit",
+	  "  --limit N          rows of a page; default 100, up to 10,000\n" },
+	{ PARAM_CURSOR, "cursor",
+	  "  --cursor CURSOR    the page that follows the one which named the cursor\n" },
+	{ PARAM_TOP, "top", "  --top N            the N largest rows\n" },
+	{ PARAM_RETAINED, "retained", "  --retained         and what would be freed with each\n" },
+	{ PARAM_GARBAGE, "garbage",
+	  "  --garbage          and what is not reachable any more, by type\n" },
+	{ PARAM_CONTENTS, "contents",
+	  "  --contents         what strings and byte slices hold, for root\n" },
+	{ PARAM_OBJECT, "object",
+	  "  --object ADDR      what this object dominates, rather than the roots\n" },
 };
 enum { PARAMETER_COUNT = sizeof(parameters) / sizeof(*parameters) };
 
@@ -134,8 +230,8 @@ void options_print_help(const struct command *command)
 		      stdout);
 		return;
 	}
-	printf("Usage: goheap %s%s [OPTION]...\n", command->name,
-	       command->endpoint ? " PID|NAME" : "");
+	printf("Usage: goheap %s%s%s [OPTION]...\n", command->name,
+	       command->endpoint ? " PID|NAME" : "", command->has_address ? " ADDR" : "");
 	printf("Prints %s.\n\n", command->summary);
 	for (unsigned i = 0; i < PARAMETER_COUNT; i++) {
 		if (command->params & parameters[i].bit)
@@ -231,7 +327,16 @@ static struct error *check_parameters(const struct options *options)
 	return NULL;
 }
 
-/* The command, and the process where it needs one. */
+static struct error *take_address(struct options *options, const char *address)
+{
+	options->address = address;
+	if (!quantity_address(address, &options->params.object))
+		return error_new(ERROR_BAD_REQUEST, "\"%s\" is no address, such as 0xc000123000",
+				 address);
+	return check_parameters(options);
+}
+
+/* The command, the process where it needs one, and the object. */
 static struct error *take_words(struct options *options, char **words, int count)
 {
 	struct error *err;
@@ -244,7 +349,12 @@ static struct error *take_words(struct options *options, char **words, int count
 	err = find_command(words[0], &options->command);
 	if (err || options->action != OPTIONS_RUN)
 		return err;
-	wanted = options->command->endpoint ? 2 : 1;
+	wanted = 1 + (options->command->endpoint != NULL) + options->command->has_address;
+	if (count == 2 && wanted == 3)
+		return error_new(ERROR_BAD_REQUEST,
+				 "goheap %s needs the address of an object; goheap objects lists "
+				 "them",
+				 options->command->name);
 	if (count < wanted)
 		return error_new(ERROR_BAD_REQUEST,
 				 "goheap %s needs a pid or a command name; goheap pids lists them",
@@ -252,7 +362,9 @@ static struct error *take_words(struct options *options, char **words, int count
 	if (count > wanted)
 		return error_new(ERROR_BAD_REQUEST, "\"%s\" is too much; try goheap %s --help",
 				 words[wanted], options->command->name);
-	options->process = wanted == 2 ? words[1] : NULL;
+	options->process = wanted >= 2 ? words[1] : NULL;
+	if (wanted == 3)
+		return take_address(options, words[2]);
 	if (options->command->is_census)
 		options->params.depth = GOHEAPD__DEPTH__DEPTH_CENSUS;
 	return check_parameters(options);

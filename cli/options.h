@@ -7,16 +7,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/object_query.h"
 #include "daemon/params.h"
+#include "daemon/render.h"
 #include "proto/base/error.h"
 
 /* What a command asks for: the same words as in the daemon's paths. */
 struct command {
 	const char *name;
-	const char *endpoint; /* behind /pid/N: "/memusage"; NULL: /pids */
-	unsigned params;      /* enum of params.h: which options it takes */
-	unsigned parts;       /* enum scan_parts; 0: no scan */
-	bool is_census;       /* labels alone, without a walk of the heap */
+	const char *endpoint;      /* behind /pid/N: "/memusage"; NULL: /pids */
+	unsigned params;           /* enum of params.h: which options it takes */
+	unsigned parts;            /* enum scan_parts; 0: no scan */
+	bool is_census;            /* labels alone, without a walk of the heap */
+	bool has_address;          /* the endpoint goes on with an object's address */
+	object_query_maker *query; /* what is asked of objects; NULL: nothing */
+	/* A scan's answer, where goheap makes it itself. */
+	void (*json)(struct text *text, const struct scan_view *view);
+	void (*text)(struct text *text, const struct scan_view *view);
 	const char *summary;
 	const char *example;
 };
@@ -33,6 +40,7 @@ struct options {
 	enum options_action action;
 	const struct command *command; /* NULL: help on goheap itself */
 	const char *process;           /* pid or command name, NULL for pids */
+	const char *address;           /* NULL: the command has none */
 	bool json;
 	/* Parameters as they were given, for the daemon, and what they say, for an agent. */
 	struct given {

@@ -91,6 +91,35 @@ static void scans_are_kept_and_asked(void **state)
 	assert_success(options_check_direct(&options));
 }
 
+static void questions_about_objects_are_taken(void **state)
+{
+	struct options options;
+
+	(void)state;
+	assert_success(parse("object checkout 0xc000123000 --contents", &options));
+	assert_string_equal(options.process, "checkout");
+	assert_string_equal(options.address, "0xc000123000");
+	assert_true(options.params.object == 0xc000123000);
+	assert_true(options.params.contents);
+	assert_ptr_equal(options.command->query, object_query_object);
+	assert_success(parse("objects 1 --type main.T --min-bytes 9 --limit 7 --cursor ab.1",
+			     &options));
+	assert_null(options.address);
+	assert_int_equal(options.params.limit, 7);
+	assert_int_equal(options.params.cursor.count, 1);
+	assert_string_equal(options.given[1].name, "min_bytes");
+	assert_success(parse("histogram 1 --top 20 --retained --garbage", &options));
+	assert_int_equal(options.params.top, 20);
+	assert_success(parse("dominators 1 --object 0xc000", &options));
+	assert_true(options.params.has_object);
+	assert_error(parse("object 1", &options), ERROR_BAD_REQUEST);
+	assert_error(parse("object 1 c000", &options), ERROR_BAD_REQUEST);
+	assert_error(parse("object 1 0xc000 0xc001", &options), ERROR_BAD_REQUEST);
+	assert_error(parse("histogram 1 0xc000", &options), ERROR_BAD_REQUEST);
+	assert_error(parse("histogram 1 --limit 5", &options), ERROR_BAD_REQUEST);
+	assert_error(parse("objects 1 --cursor nonsense", &options), ERROR_BAD_REQUEST);
+}
+
 static void help_needs_no_process(void **state)
 {
 	struct options options;
@@ -237,6 +266,7 @@ int main(void)
 		cmocka_unit_test(a_command_and_its_options_are_taken),
 		cmocka_unit_test(options_may_stand_anywhere),
 		cmocka_unit_test(scans_are_kept_and_asked),
+		cmocka_unit_test(questions_about_objects_are_taken),
 		cmocka_unit_test(help_needs_no_process),
 		cmocka_unit_test(wrong_lines_are_refused),
 		cmocka_unit_test(labels_may_be_several),
