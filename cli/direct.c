@@ -130,26 +130,17 @@ static struct error *answer_overview(const struct direct *direct, const Goheapd_
 	return NULL;
 }
 
-/* A cursor names a scan that a daemon keeps. Contents are root's, as they are there. */
-static struct error *check_object_params(const struct params *params)
-{
-	if (params->cursor.count)
-		return error_new(ERROR_BAD_REQUEST,
-				 "--cursor: only a daemon keeps scans, and none was asked");
-	if (params->contents && geteuid() != 0)
-		return error_new(ERROR_FORBIDDEN, "--contents is for root");
-	return NULL;
-}
-
 static struct error *ask_of_objects(const struct direct *direct, struct object_query *query,
 				    const Goheapd__Analysis **ret)
 {
 	const struct params *params = &direct->options->params;
-	struct error *err = check_object_params(params);
+	struct error *err;
 
 	*ret = NULL;
-	if (err || !direct->options->command->query)
-		return err;
+	if (!direct->options->command->query)
+		return NULL;
+	if (params->contents && geteuid() != 0)
+		return error_new(ERROR_FORBIDDEN, "--contents is for root, as a daemon has it");
 	err = direct->options->command->query(query, params);
 	if (!err)
 		*ret = &query->analysis;

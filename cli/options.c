@@ -375,12 +375,13 @@ struct error *options_check_direct(const struct options *options)
 	const struct params *params = &options->params;
 	const char *endpoint = options->command ? options->command->endpoint : NULL;
 
-	if (!params->has_keep && !params->scan && !(endpoint && strcmp(endpoint, "/scans") == 0))
+	if (!params->has_keep && !params_scan(params) &&
+	    !(endpoint && strcmp(endpoint, "/scans") == 0))
 		return NULL;
 	return error_new(
 	    ERROR_BAD_REQUEST,
 	    "scans are kept by goheapd, and none is asked here: start it, or leave out "
-	    "--keep and --scan");
+	    "--keep, --scan and --cursor");
 }
 
 struct error *options_parse(int argc, char **argv, struct options *ret)
