@@ -186,6 +186,11 @@ struct error *type_index_field(const struct type_index *index, uint32_t number,
 	return read_field(index, TABLE_FIELDS, number, ret);
 }
 
+uint32_t type_index_capture_count(const struct type_index *index)
+{
+	return index->counts[TABLE_CAPTURES];
+}
+
 struct error *type_index_capture(const struct type_index *index, uint32_t i,
 				 struct indexed_field *ret)
 {

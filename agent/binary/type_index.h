@@ -113,6 +113,7 @@ must_check struct error *type_index_local(const struct type_index *index, uint32
  */
 must_check struct error *type_index_captures(const struct type_index *index, taddr entry,
 					     uint32_t *ret_first, uint32_t *ret_count);
+uint32_t type_index_capture_count(const struct type_index *index); /* of all functions */
 must_check struct error *type_index_capture(const struct type_index *index, uint32_t i,
 					    struct indexed_field *ret);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "agent/binary/type_index.h"
+#include "agent/goruntime/closure_site.h"
 #include "agent/goruntime/go_type_table.h"
 #include "agent/goruntime/itab.h"
 #include "agent/goruntime/layout.h"
@@ -100,6 +101,7 @@ void go_types_free(struct go_types *types)
 	reflect_offsets_fini(&types->reflect_offsets);
 	type_memory_fini(&types->memory);
 	text_pool_fini(&types->pool);
+	closure_sites_free(types->sites);
 	pthread_rwlock_destroy(&types->lock);
 	free(types);
 }
@@ -111,6 +113,9 @@ static struct error *keep_memory(struct go_types *types)
 
 	if (!err)
 		err = itab_keep(types);
+	/* Where DWARF tells what closures capture, reading the code is not worth a longer pause. */
+	if (!err && (!types->index || !type_index_capture_count(types->index)))
+		err = go_types_read_sites(types);
 	for (uint32_t i = 0; i < module_table_count(types->modules) && !err; i++) {
 		const struct module *module = module_table_at(types->modules, i);
 

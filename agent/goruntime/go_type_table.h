@@ -21,6 +21,7 @@
 #include "agent/goruntime/type_memory.h"
 #include "proto/base/error.h"
 
+struct closure_sites;
 struct type_index;
 
 enum {
@@ -82,7 +83,8 @@ struct go_types {
 	type_id runtime_structs[GO_TYPES_RUNTIME_STRUCTS];
 	struct type_details *details;
 	uint32_t detail_count, detail_capacity, details_done;
-	uint64_t part_count; /* of all details */
+	uint64_t part_count;         /* of all details */
+	struct closure_sites *sites; /* NULL: nobody has asked, or memory was gone by then */
 };
 
 struct type_entry *go_types_entry(const struct go_types *types, type_id id);
@@ -108,6 +110,8 @@ must_check struct error *go_types_meet_number(struct go_types *types, uint32_t n
 					      type_id *ret);
 
 must_check struct error *go_types_meet_closure(struct go_types *types, taddr code, type_id *ret);
+/* Reads the code of all modules for what closures are allocated as, if that is still to be had. */
+must_check struct error *go_types_read_sites(struct go_types *types);
 must_check struct error *go_types_meet_name(struct go_types *types, const char *name, type_id *ret);
 
 /* The pointer type to elem; key is elem + 1. */

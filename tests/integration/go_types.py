@@ -74,6 +74,10 @@ def check_closures(facts, hello):
         found = facts.ask("closure", closure["code"])
         check_equal(found["name"], "closure of " + closure["function"], "name")
         check_equal(found["fields"][0], {"name": "F", "offset": 0, "type": "uintptr"}, "code")
+        # As the code has it that makes them; the compiler has given up most names by then.
+        captured = [[(field["offset"], field["type"]) for field in fields]
+                    for fields in (found["fields"][1:], closure["fields"] or [])]
+        check_equal(*captured, f"what {closure['function']} captures")
 
 
 def check_program(program):

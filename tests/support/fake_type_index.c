@@ -91,6 +91,11 @@ struct error *type_index_captures(const struct type_index *index, taddr entry, u
 	return NULL;
 }
 
+uint32_t type_index_capture_count(const struct type_index *index)
+{
+	return index->capture_count;
+}
+
 struct error *type_index_capture(const struct type_index *index, uint32_t i,
 				 struct indexed_field *ret)
 {
