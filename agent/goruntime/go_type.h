@@ -123,9 +123,9 @@ must_check struct error *go_types_by_index(struct go_types *types, uint32_t numb
 must_check struct error *go_types_by_itab(struct go_types *types, taddr itab, type_id *ret);
 
 /*
- * The struct that a closure of the function at this entry is: the code pointer, then what is
- * captured, by its name. Method values (-fm) are {F, R}. Without DWARF the fields after the first
- * are not known: a struct of the code pointer alone.
+ * The struct that a closure of the function at this entry is: the code pointer F, then what is
+ * captured, by its name (since go1.22 DWARF alone knows that: else X0, X1 ...), or what a method
+ * value (-fm) is of, R. Where nobody tells what is captured: a struct of the code pointer alone.
  */
 must_check struct error *go_types_by_closure(struct go_types *types, taddr code, type_id *ret);
 

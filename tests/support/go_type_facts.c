@@ -14,16 +14,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/binary/elf_file.h"
+#include "agent/binary/type_index.h"
 #include "agent/goruntime/go_type.h"
 #include "agent/goruntime/layout.h"
 #include "agent/goruntime/module.h"
+#include "proto/base/bytes.h"
 #include "tests/support/live_target.h"
 
-enum { LINE_MAX_SIZE = 256 };
+enum { LINE_MAX_SIZE = 256, INDEX_MAX = 256 << 20 };
 
 struct facts {
 	struct live_target target;
 	struct module_table *modules;
+	struct bytes index_bytes;
+	struct type_index *index;
 	struct go_types *types;
 };
 
@@ -135,30 +140,48 @@ static struct error *answer(struct facts *facts)
 	return err;
 }
 
+/* With DWARF if there is some. */
+static struct error *open_index(struct facts *facts)
+{
+	struct error *err;
+
+	if (!elf_file_has_dwarf(facts->target.elf))
+		return NULL;
+	err = type_index_build(facts->target.elf, facts->target.elf, &facts->index_bytes);
+	return err ? err
+		   : type_index_open(facts->index_bytes.data, facts->index_bytes.size,
+				     &facts->index);
+}
+
 static struct error *run(pid_t pid, struct facts *facts)
 {
 	struct error *err = live_target_init(pid, &facts->target);
 
 	if (!err)
+		err = open_index(facts);
+	if (!err)
 		err = module_table_read(facts->target.memory, facts->target.layout,
 					&facts->modules);
 	if (!err)
-		err = go_types_new(facts->target.memory, facts->target.layout, facts->modules, NULL,
-				   facts->target.load_bias, &facts->types);
+		err = go_types_new(facts->target.memory, facts->target.layout, facts->modules,
+				   facts->index, facts->target.load_bias, &facts->types);
 	return err ? err : answer(facts);
 }
 
 int main(int argc, char **argv)
 {
-	struct facts facts = { 0 };
+	struct facts facts = { .target.exe_fd = -1 };
 	struct error *err;
 
 	if (argc != 2) {
 		fprintf(stderr, "usage: go_type_facts PID\n");
 		return 2;
 	}
+	bytes_init(&facts.index_bytes, INDEX_MAX);
 	err = run((pid_t)atoi(argv[1]), &facts);
 	go_types_free(facts.types);
+	type_index_free(facts.index);
+	bytes_fini(&facts.index_bytes);
 	module_table_free(facts.modules);
 	live_target_fini(&facts.target);
 	if (err)
