@@ -18,6 +18,7 @@ except ImportError:
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 PID, MINE, BARE, FAILURES = 4242, 4244, 4293, 4250
+ADDRESS = "0xc000123000"
 
 # A value that each parameter takes, and one that it does not.
 VALUES = {"format": ("text", "xml"), "mode": ("stop", "x"), "depth": ("census", "x"),
@@ -27,19 +28,25 @@ VALUES = {"format": ("text", "xml"), "mode": ("stop", "x"), "depth": ("census", 
           "max_depth": ("7", "0"), "max_samples": ("9", "0"), "min_bytes": ("64", "-1"),
           "sample": ("retained", "all"), "labels": ("1", "2"), "debug": ("0", "3"),
           "gc": ("1", "x"), "seconds": ("1", "0"), "keep": ("30", "86401"),
-          "scan": ("0123456789abcdef", "0123456789abcdeF")}
+          "scan": ("0123456789abcdef", "0123456789abcdeF"), "type": ("main.Order", ""),
+          "limit": ("5", "10001"), "cursor": ("0123456789abcdef.1", "x"), "top": ("2", "0"),
+          "retained": ("1", "2"), "garbage": ("1", "2"), "contents": ("1", "2"),
+          "object": ("0xc000123000", "c000123000")}
 
 # The same where a path takes others, and what else it must be given to answer at all.
 HEAP, GOROUTINE = "/debug/pprof/heap", "/debug/pprof/goroutine"
+OF_OBJECTS = ("/histogram", "/objects", f"/object/{ADDRESS}", "/dominators")
 OTHER_VALUES = {("/profile", "format"): ("pprof", "json"), ("/profile", "depth"): ("full", "census"),
                 ("/profile", "by"): ("@module", "tenant"), (HEAP, "depth"): ("full", "census"),
-                (HEAP, "by"): ("@module", "tenant"), ("/debug/pprof", "format"): ("html", "pprof")}
+                (HEAP, "by"): ("@module", "tenant"), ("/debug/pprof", "format"): ("html", "pprof"),
+                **{(path, "depth"): ("full", "census") for path in OF_OBJECTS}}
 NEEDS = {GOROUTINE: ("format", "json")}
 # What a path takes and has no answer to yet.
 ABSENT = {(GOROUTINE, "seconds")}
 
 # Fields that a parameter or an error adds.
 ASKED_FOR = {"pids", "selection", "groups", "top_types", "parked_goroutines"}
+ASKED_OF_OBJECTS = {"globals", "garbage", "finalizable"}
 
 suite = Suite()
 daemon = None
@@ -100,6 +107,8 @@ def validate(value, schema, where):
     if value is None:
         check(schema.get("nullable"), f"{where} is null")
         return
+    if "type" not in schema:
+        return
     check(has_type(value, schema["type"]), f"{where} is {value!r}, not {schema['type']}")
     if "enum" in schema:
         check(value in schema["enum"], f"{where} is {value!r}")
@@ -127,11 +136,11 @@ def operations():
 
 
 def fill(path, pid=PID, name="mine"):
-    return path.replace("{pid}", str(pid)).replace("{name}", name)
+    return path.replace("{pid}", str(pid)).replace("{name}", name).replace("{address}", ADDRESS)
 
 
 def end_of(path):
-    return re.sub(r"^/(pid|comm)/[^/]*", "", path)
+    return re.sub(r"^/(pid|comm)/[^/]*", "", path).replace("{address}", ADDRESS)
 
 
 def kept_scan(path):
@@ -143,6 +152,9 @@ def kept_scan(path):
 def values_of(path, name):
     if name == "scan":
         return kept_scan(path), VALUES[name][1]
+    if name == "cursor":
+        row = "ffffffff.1" if "dominators" in path else "1"
+        return f"{kept_scan(path)}.{row}", VALUES[name][1]
     return OTHER_VALUES.get((end_of(path), name), VALUES[name])
 
 
@@ -169,7 +181,7 @@ def required_everywhere(schema, where, seen=()):
     seen = (*seen, id(schema))
     properties = schema.get("properties", {})
     optional = set(properties) - set(schema.get("required", []))
-    check(optional <= ASKED_FOR, f"{where}: {optional} may be absent")
+    check(optional <= ASKED_FOR | ASKED_OF_OBJECTS, f"{where}: {optional} may be absent")
     for key, value in properties.items():
         required_everywhere(value, f"{where}.{key}", seen)
     if "items" in schema:
@@ -202,7 +214,7 @@ def _():
 def _():
     source = (TOP / "daemon/route.c").read_text()
     table = source[source.index("routes[]"):source.index("{ 0 }")]
-    served = {"/" + re.sub(r"\*", "{pid}", path)
+    served = {"/" + re.sub(r"\*", "{pid}", path, count=1).replace("*", "{address}")
               for path in re.findall(r'METHODS_READ,\s*"([^"]*)"', table)}
     documented = {path for path in document["paths"] if not path.startswith("/comm")}
     check_equal(served, documented, "paths")
@@ -259,7 +271,8 @@ def _():
         required_everywhere(schema, path)
         for pid in PID, MINE, BARE:
             validate(daemon.get(request(path, pid=pid)).json(), schema, path)
-        if "depth" in dict((p, q) for p, _, q in operations())[path]:
+        depth = dict((p, q) for p, _, q in operations())[path].get("depth")
+        if depth and "census" in depth["schema"]["enum"]:
             validate(daemon.get(request(path, ("depth", "census"), ("max_age", 9))).json(),
                      schema, path)
         if "label" in dict((p, q) for p, _, q in operations())[path]:
@@ -267,6 +280,32 @@ def _():
                 found = daemon.get(f"{fill(path)}?label=tenant=acme&by=job&detail=1&depth={depth}")
                 validate(found.json(), schema, path)
                 check(ASKED_FOR - {"pids"} <= fields_of(found.json()), path)
+
+
+@suite.test("what is asked of objects is added")
+def _():
+    operation = document["paths"]["/pid/{pid}/histogram"]["get"]
+    plain = daemon.get(f"/pid/{PID}/histogram").json()
+    check(not ASKED_OF_OBJECTS & set(plain), "fields that were not asked for")
+    check(all(row["retained_bytes"] is None for row in plain["types"]), "retained_bytes")
+    asked = daemon.get(f"/pid/{PID}/histogram?garbage=1&retained=1").json()
+    validate(asked, schema_of(operation), "/histogram")
+    check_equal(ASKED_OF_OBJECTS & set(asked), ASKED_OF_OBJECTS, "fields that were asked for")
+    check(all(row["retained_bytes"] is not None for row in asked["types"]), "retained_bytes")
+
+
+@suite.test("pages go on with the scan that the first one kept")
+def _():
+    for path, rows in ("objects", "objects"), ("dominators", "nodes"):
+        first = daemon.get(f"/pid/{PID}/{path}").json()
+        check(first[rows] and first["more"], path)
+        second = daemon.get(f"/pid/{PID}/{path}?cursor={first['next_cursor']}").json()
+        check_equal(second["scan"]["id"], first["scan"]["id"], "scan")
+        check_equal((second[rows], second["more"], second["next_cursor"]), ([], False, None), path)
+        other = daemon.get(f"/pid/{PID}/{path}?cursor={first['next_cursor']}&scan={'0' * 16}")
+        check_equal(other.status, 400, "a cursor of another scan")
+        gone = daemon.get(f"/pid/{PID}/{path}?cursor={'0' * 16}.{first['next_cursor'].partition('.')[2]}")
+        check_equal((gone.status, gone.error_code()), (404, "not_found"), "a scan that is gone")
 
 
 @suite.test("fields that are left out are noticed")
@@ -289,7 +328,7 @@ def _():
 def _():
     schema = document["components"]["schemas"]["Error"]
     codes = set()
-    for path in ([f"/pid/{FAILURES + number}/memusage" for number in range(26)] +
+    for path in ([f"/pid/{FAILURES + number}/memusage" for number in range(27)] +
                  ["/nowhere", "/comm/checkout", "/pid/4000", "/pids?x=1"]):
         answer = daemon.get(path)
         validate(answer.json(), schema, path)
@@ -310,7 +349,8 @@ def _():
     path = build_fixture("demo", "1.26")
     with Daemon() as real, Fixture([path]) as target:
         for documented, operation, parameters in operations():
-            if "{pid}" not in documented or end_of(documented) in ("/profile", HEAP):
+            if "{pid}" not in documented or end_of(documented) in ("/profile", HEAP,
+                                                                  *OF_OBJECTS):
                 continue
             more = [("max_pause", 10)] if "max_pause" in parameters else []
             answer = real.get(request(documented, *more, pid=target.pid))

@@ -30,12 +30,13 @@
 #include "proto/wire/frame.h"
 #include "tests/support/canned.h"
 #include "tests/support/canned_labels.h"
+#include "tests/support/canned_objects.h"
 #include "tests/support/canned_profile.h"
 
 enum {
 	PID_MINE = 4244,
 	PID_FAILURES = 4250,
-	PID_FAILURES_END = PID_FAILURES + 26,
+	PID_FAILURES_END = PID_FAILURES + 27,
 	PID_WAITS = 4290,
 	PID_DIES = 4291,
 	PID_SLOW = 4292,
@@ -276,6 +277,50 @@ static void answer_profile(Goheapd__ScanResult *result, const Goheapd__Scan *sca
 	growth += scan->pid == PID_GROWS ? 120 : 0;
 }
 
+static void answer_histogram(Goheapd__ScanResult *result, const Goheapd__HistogramQuery *query)
+{
+	canned_histogram(result);
+	for (size_t i = 0; i < result->histogram->n_types; i++)
+		result->histogram->types[i]->has_retained_bytes = query->retained;
+}
+
+/* The object is wherever it is looked for. */
+static void answer_object(Goheapd__ScanResult *result, const Goheapd__ObjectQuery *query)
+{
+	canned_object(result);
+	result->object->address = query->address;
+	for (size_t i = 0; i < result->object->n_fields; i++)
+		result->object->fields[i]->has_text &= query->contents;
+}
+
+/* Of each list there are two pages, the second of which is empty. */
+static void answer_pages(Goheapd__ScanResult *result, const Goheapd__Analysis *analysis)
+{
+	if (analysis->objects) {
+		canned_objects(result);
+		result->objects->has_next_after = !analysis->objects->has_after;
+		result->objects->n_objects *= !analysis->objects->has_after;
+	}
+	if (analysis->dominators) {
+		canned_dominators(result);
+		result->dominators->has_next_node = !analysis->dominators->has_after_node;
+		result->dominators->n_nodes *= !analysis->dominators->has_after_node;
+	}
+}
+
+static void answer_analysis(Goheapd__ScanResult *result, const Goheapd__Scan *scan)
+{
+	const Goheapd__Analysis *analysis = scan->analysis;
+
+	if (analysis->profile)
+		answer_profile(result, scan);
+	if (analysis->histogram)
+		answer_histogram(result, analysis->histogram);
+	if (analysis->object)
+		answer_object(result, analysis->object);
+	answer_pages(result, analysis);
+}
+
 static uint64_t until_ns(uint64_t ms)
 {
 	struct timespec now;
@@ -345,8 +390,8 @@ static void send_scan(uint32_t id, const Goheapd__Scan *scan)
 	if (!scan->want_mappings)
 		result->n_mappings = 0;
 	answer_labels(result, scan);
-	if (scan->analysis && scan->analysis->profile)
-		answer_profile(result, scan);
+	if (scan->analysis)
+		answer_analysis(result, scan);
 	keep(scan, result);
 	answer.body_case = GOHEAPD__ANSWER__BODY_SCAN;
 	answer.scan = result;
