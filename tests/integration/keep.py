@@ -427,6 +427,8 @@ def _():
     with daemon() as running, heap() as target:
         kept = id_of(keep(running, target))
         os.kill(agent_of(running), signal.SIGKILL)
+        eventually(lambda: "no agent" in running.log(), "its end is not noticed")
+        check_equal(running.get(f"/pid/{target.pid}/mappings?scan={kept}").status, 200, "before")
         eventually(lambda: running.get("/readyz").status == 200, "no agent", 20)
         eventually(lambda: graphs(running, target, [kept]) == [False], "it is kept still")
         check_graph_is_gone(running, target, kept)
