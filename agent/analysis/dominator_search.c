@@ -244,21 +244,48 @@ struct searcher {
 	const uint32_t *edge, *end;
 };
 
-static void look_at_edges(struct searcher *s, uint32_t object)
+/* Where the object's edges end, and that one before it; *ret_row is its span's. */
+static const uint32_t *ends_of(const struct searcher *s, uint32_t object,
+			       const struct graph_row **ret_row)
 {
 	uint32_t span = span_lookup_span_of(s->graph->lookup, object);
-	const struct graph_row *row = &s->graph->rows[span];
-	const uint32_t *ends = &row->ends[object - s->graph->lookup->first_objects[span]];
+
+	*ret_row = &s->graph->rows[span];
+	return &(*ret_row)->ends[object - s->graph->lookup->first_objects[span]];
+}
+
+static void look_at_edges(struct searcher *s, uint32_t object)
+{
+	const struct graph_row *row;
+	const uint32_t *ends = ends_of(s, object, &row);
 
 	s->edge = row->edges + ends[0];
 	s->end = row->edges + ends[1];
 }
 
-static void prefetch_numbers(const struct searcher *s)
+/*
+ * There is nothing to do until the edges of an object are there, so those that are next in line are
+ * asked for early: of all that an object leads to where their edges are, and of the second the
+ * edges themselves when the first is entered.
+ */
+static void prefetch_targets(const struct searcher *s)
 {
-	for (uint32_t i = 0; i < EDGES_TO_PREFETCH && s->edge + i < s->end; i++)
-		if (bitmap_get(s->entries, s->edge[i]))
-			__builtin_prefetch(&s->numbers[s->edge[i]], 1);
+	const struct graph_row *row;
+
+	for (uint32_t i = 0; i < EDGES_TO_PREFETCH && s->edge + i < s->end; i++) {
+		if (!bitmap_get(s->entries, s->edge[i]))
+			continue;
+		__builtin_prefetch(&s->numbers[s->edge[i]], 1);
+		__builtin_prefetch(ends_of(s, s->edge[i], &row));
+	}
+}
+
+static void prefetch_edges(const struct searcher *s, uint32_t object)
+{
+	const struct graph_row *row;
+	const uint32_t *ends = ends_of(s, object, &row);
+
+	__builtin_prefetch(row->edges + ends[0]);
 }
 
 static uint32_t take_number(struct searcher *s, uint32_t node, uint32_t parent)
@@ -273,7 +300,7 @@ static uint32_t take_number(struct searcher *s, uint32_t node, uint32_t parent)
 static void enter(struct searcher *s, uint32_t object, uint32_t parent)
 {
 	look_at_edges(s, object);
-	prefetch_numbers(s);
+	prefetch_targets(s);
 	s->at = s->numbers[object] = take_number(s, object, parent);
 }
 
@@ -335,6 +362,8 @@ static void search_from(struct searcher *s, uint32_t object, uint32_t group)
 		while ((object = next_object(s)) != OBJECT_NONE) {
 			skip_leaves(s);
 			s->left[s->at] = (uint32_t)(s->end - s->edge);
+			if (s->edge < s->end)
+				prefetch_edges(s, *s->edge);
 			enter(s, object, s->at);
 		}
 	} while (go_back(s, group));
