@@ -4,13 +4,12 @@
 
 #include "proto/base/bytes.h"
 
-/* cmd/internal/dwarf/dwarf.go; the last since go1.23. */
+/* cmd/internal/dwarf/dwarf.go. */
 enum {
 	AT_GO_KIND = 0x2900,
 	AT_GO_KEY = 0x2901,
 	AT_GO_ELEM = 0x2902,
 	AT_GO_RUNTIME_TYPE = 0x2904,
-	AT_GO_CLOSURE_OFFSET = 0x2907,
 };
 
 enum { ATTRIBUTES_MAX = 64 };
@@ -145,6 +144,8 @@ static int read_which(struct reading *r, Dwarf_Half which, Dwarf_Attribute attr,
 		return f->has_ranges ? read_offset(attr, &f->ranges, error) : DW_DLV_OK;
 	case DW_AT_addr_base:
 		return read_offset(attr, &f->addr_base, error);
+	case DW_AT_decl_line:
+		return read_number(attr, &f->line, error);
 	case DW_AT_inline:
 		f->is_abstract = true;
 		return DW_DLV_OK;
@@ -158,7 +159,7 @@ static int read_which(struct reading *r, Dwarf_Half which, Dwarf_Attribute attr,
 		return read_offset(attr, &f->elem, error);
 	case AT_GO_RUNTIME_TYPE:
 		return read_addr(attr, &f->runtime_type, error);
-	case AT_GO_CLOSURE_OFFSET:
+	case DWARF_AT_GO_CLOSURE_OFFSET:
 		return read_number(attr, &f->closure_offset, error);
 	default:
 		return DW_DLV_OK;

@@ -21,12 +21,16 @@ struct dwarf_facts {
 	uint64_t low, high; /* of a function or block: [low, high); high is 0 if it has none */
 	uint64_t ranges;    /* offset of a list of ranges */
 	uint64_t addr_base; /* of a unit */
+	uint64_t line;      /* of a variable's declaration */
 	/* A location: an expression in the object's sections, or the offset of a list. */
 	const uint8_t *expression;
 	size_t expression_size;
 	uint64_t location_list;
 	bool has_size, has_ranges, has_location_list, is_abstract;
 };
+
+/* Says which field of a closure a variable is; since go1.23. */
+enum { DWARF_AT_GO_CLOSURE_OFFSET = 0x2907 };
 
 must_check struct error *dwarf_facts_read(const struct dwarf_object *object, Dwarf_Die die,
 					  struct dwarf_facts *ret);

@@ -7,6 +7,7 @@
 
 #include "agent/binary/elf_file.h"
 #include "proto/base/bytes.h"
+#include "proto/base/checked.h"
 #include "proto/base/cursor.h"
 
 enum {
@@ -249,12 +250,10 @@ struct error *dwarf_lists_ranges(const struct dwarf_lists *lists, const struct d
 
 /* ---- expressions ---- */
 
-/* Where the piece that is being described lies. */
+/* The piece that is being described. */
 struct place {
-	enum { PLACE_NONE, PLACE_FRAME, PLACE_FIXED, PLACE_OTHER } kind;
-	int64_t offset, constant;
-	uint64_t addr;
-	bool is_address;
+	struct location_piece piece;
+	int64_t constant; /* to be added */
 };
 
 static struct error *take_signed(struct cursor *c, int64_t *ret)
@@ -277,18 +276,27 @@ static struct error *take_signed(struct cursor *c, int64_t *ret)
 	return NULL;
 }
 
+static void set_place(struct place *place, enum location_kind kind, int64_t number)
+{
+	place->piece.kind = kind;
+	place->piece.number = number;
+	place->piece.is_address = false;
+}
+
 /* Sums of hostile numbers wrap; the index keeps only offsets that a frame can have. */
 static void move_place(struct place *place, uint64_t by)
 {
-	place->offset = (int64_t)((uint64_t)place->offset + by);
+	place->piece.number = (int64_t)((uint64_t)place->piece.number + by);
+	if (place->piece.kind != LOCATION_FRAME || place->piece.is_address)
+		place->piece.kind = LOCATION_OTHER;
 }
 
 static void make_address(struct place *place)
 {
-	if (place->kind == PLACE_FRAME && !place->is_address)
-		place->is_address = true;
+	if (place->piece.kind == LOCATION_FRAME && !place->piece.is_address)
+		place->piece.is_address = true;
 	else
-		place->kind = PLACE_OTHER;
+		place->piece.kind = LOCATION_OTHER;
 }
 
 /* *ret_known turns false for what is not known, with all that follows. */
@@ -296,18 +304,21 @@ static struct error *take_operation(struct cursor *c, uint8_t op, struct place *
 				    bool *ret_known)
 {
 	uint64_t value = 0;
+	int64_t offset = 0;
 	struct error *err = NULL;
 
 	switch (op) {
 	case DW_OP_call_frame_cfa:
-		*place = (struct place){ .kind = PLACE_FRAME };
+		set_place(place, LOCATION_FRAME, 0);
 		return NULL;
 	case DW_OP_fbreg:
-		*place = (struct place){ .kind = PLACE_FRAME };
-		return take_signed(c, &place->offset);
+		err = take_signed(c, &offset);
+		set_place(place, LOCATION_FRAME, offset);
+		return err;
 	case DW_OP_addr:
-		*place = (struct place){ .kind = PLACE_FIXED };
-		return cursor_u64le(c, &place->addr);
+		err = cursor_u64le(c, &value);
+		set_place(place, LOCATION_FIXED, (int64_t)value);
+		return err;
 	case DW_OP_consts:
 		return take_signed(c, &place->constant);
 	case DW_OP_plus:
@@ -321,53 +332,56 @@ static struct error *take_operation(struct cursor *c, uint8_t op, struct place *
 		make_address(place);
 		return NULL;
 	case DW_OP_regx:
-		place->kind = PLACE_OTHER;
-		return cursor_uvarint(c, &value);
+		err = cursor_uvarint(c, &value);
+		set_place(place, LOCATION_REGISTER, (int64_t)value);
+		return err;
 	default:
 		*ret_known = op >= DW_OP_reg0 && op <= DW_OP_reg31;
-		place->kind = PLACE_OTHER;
+		set_place(place, *ret_known ? LOCATION_REGISTER : LOCATION_OTHER, op - DW_OP_reg0);
 		return NULL;
 	}
 }
 
+/* What a DW_OP_piece says: how much of the variable is where was told before. */
+static struct error *end_piece(struct cursor *c, struct place *place)
+{
+	struct location_piece *piece = &place->piece;
+	uint64_t end;
+	struct error *err = cursor_uvarint(c, &piece->size);
+
+	if (!err && !checked_add(piece->piece_offset, piece->size, &end))
+		err = error_new(ERROR_FORMAT, "%s: pieces without an end", c->name);
+	return err;
+}
+
 struct error *dwarf_expression_read(const uint8_t *expression, size_t size,
-				    struct frame_piece ret[FRAME_PIECES_MAX], unsigned *ret_count,
-				    uint64_t *ret_address)
+				    struct location_piece ret[LOCATION_PIECES_MAX],
+				    unsigned *ret_count)
 {
 	struct cursor c;
 	struct place place = { 0 };
-	uint64_t done = 0; /* bytes of the variable in pieces so far */
 	bool known = true, in_pieces = false;
 	struct error *err = NULL;
 
 	*ret_count = 0;
-	*ret_address = 0;
 	cursor_init(&c, "location", expression, size);
-	while (!err && known && cursor_left(&c) && *ret_count < FRAME_PIECES_MAX) {
-		uint64_t piece_size;
+	while (!err && known && cursor_left(&c) && *ret_count < LOCATION_PIECES_MAX) {
 		uint8_t op;
 
 		err = cursor_u8(&c, &op);
-		if (!err && op != DW_OP_piece) {
+		if (!err && op != DW_OP_piece)
 			err = take_operation(&c, op, &place, &known);
+		else if (!err)
+			err = end_piece(&c, &place);
+		if (err || op != DW_OP_piece)
 			continue;
-		}
 		in_pieces = true;
-		if (!err)
-			err = cursor_uvarint(&c, &piece_size);
-		if (!err && place.kind == PLACE_FRAME && piece_size)
-			ret[(*ret_count)++] = (struct frame_piece){ place.offset, piece_size, done,
-								    place.is_address };
-		if (!err && __builtin_add_overflow(done, piece_size, &done))
-			err = error_new(ERROR_FORMAT, "location: pieces without an end");
-		place = (struct place){ 0 };
+		if (place.piece.kind && place.piece.size)
+			ret[(*ret_count)++] = place.piece;
+		place = (struct place){ .piece.piece_offset =
+					    place.piece.piece_offset + place.piece.size };
 	}
-	if (err || in_pieces || !known)
-		return err;
-	if (place.kind == PLACE_FIXED)
-		*ret_address = place.addr;
-	else if (place.kind == PLACE_FRAME)
-		ret[(*ret_count)++] =
-		    (struct frame_piece){ .offset = place.offset, .is_address = place.is_address };
-	return NULL;
+	if (!err && !in_pieces && known && place.piece.kind)
+		ret[(*ret_count)++] = place.piece;
+	return err;
 }

@@ -1,7 +1,7 @@
 /*
- * Location lists and range lists of DWARF 4 and 5, and what location expressions say of places in
- * a frame. Large programs have millions of entries, most of them of registers: they are read where
- * they lie, without an object for each.
+ * Location lists and range lists of DWARF 4 and 5, and what location expressions say. Large
+ * programs have millions of entries, most of them of registers: they are read where they lie,
+ * without an object for each.
  */
 #ifndef AGENT_BINARY_DWARF_LISTS_H
 #define AGENT_BINARY_DWARF_LISTS_H
@@ -50,23 +50,31 @@ must_check struct error *dwarf_lists_ranges(const struct dwarf_lists *lists,
 					    const struct dwarf_unit *unit, uint64_t offset,
 					    const struct dwarf_list_visitor *visitor);
 
-/* A piece of a variable that lies in the frame. */
-struct frame_piece {
-	int64_t offset;        /* from the CFA */
-	uint64_t size;         /* 0: all of the variable */
-	uint64_t piece_offset; /* in the variable */
-	bool is_address;       /* what lies there is the variable's address */
+enum location_kind {
+	LOCATION_NONE,
+	LOCATION_FRAME,    /* number is an offset from the CFA */
+	LOCATION_REGISTER, /* number is the register's */
+	LOCATION_FIXED,    /* number is an address */
+	LOCATION_OTHER,
 };
 
-enum { FRAME_PIECES_MAX = 32 };
+/* Where a piece of a variable is. */
+struct location_piece {
+	enum location_kind kind;
+	int64_t number;
+	uint64_t size;         /* 0: all of the variable */
+	uint64_t piece_offset; /* in the variable */
+	bool is_address;       /* what is there is the variable's address */
+};
+
+enum { LOCATION_PIECES_MAX = 32 };
 
 /*
- * The pieces that an expression places in the frame, of those it has; the rest lies in registers or
- * nowhere. Fbreg is taken to be from the CFA, as Go's frame bases are. *ret_address is the fixed
- * address that the whole variable has, or 0.
+ * The pieces that an expression has a place for. Fbreg is taken to be from the CFA, as Go's frame
+ * bases are.
  */
 must_check struct error *dwarf_expression_read(const uint8_t *expression, size_t size,
-					       struct frame_piece ret[FRAME_PIECES_MAX],
-					       unsigned *ret_count, uint64_t *ret_address);
+					       struct location_piece ret[LOCATION_PIECES_MAX],
+					       unsigned *ret_count);
 
 #endif

@@ -152,8 +152,14 @@ Dwarf_Debug dwarf_object_debug(const struct dwarf_object *object)
 	return object->debug;
 }
 
+/* What is looked for in abbreviations. */
+struct abbrev_search {
+	uint64_t attribute;
+	bool found;
+};
+
 /* One abbreviation; *ret_end after the last. */
-static struct error *check_abbrev(struct cursor *c, bool *ret_end)
+static struct error *search_abbrev(struct cursor *c, struct abbrev_search *search, bool *ret_end)
 {
 	uint64_t code, tag, attribute, form, value;
 	struct error *err = cursor_uvarint(c, &code);
@@ -171,14 +177,17 @@ static struct error *check_abbrev(struct cursor *c, bool *ret_end)
 			err = cursor_uvarint(c, &form);
 		if (!err && form == DW_FORM_implicit_const)
 			err = cursor_uvarint(c, &value);
-		if (!err && attribute == DW_AT_sibling)
-			err = error_new(ERROR_FORMAT, "DWARF of Go's with sibling attributes");
+		if (!err && attribute == search->attribute)
+			search->found = true;
 	} while (!err && (attribute || form));
 	return err;
 }
 
-struct error *dwarf_object_check_abbrevs(const struct dwarf_object *object, uint64_t offset)
+struct error *dwarf_object_has_attribute(const struct dwarf_object *object, uint64_t offset,
+					 uint64_t attribute, bool *ret)
 {
+	struct abbrev_search search = { .attribute = attribute };
+
 	for (unsigned i = 0; i < object->count; i++) {
 		struct cursor c;
 		struct error *err;
@@ -190,10 +199,21 @@ struct error *dwarf_object_check_abbrevs(const struct dwarf_object *object, uint
 			    object->sections[i].size);
 		err = cursor_seek(&c, offset);
 		while (!err && !end)
-			err = check_abbrev(&c, &end);
+			err = search_abbrev(&c, &search, &end);
+		*ret = search.found;
 		return err;
 	}
 	return error_new(ERROR_FORMAT, "DWARF without abbreviations");
+}
+
+struct error *dwarf_object_check_abbrevs(const struct dwarf_object *object, uint64_t offset)
+{
+	bool found = false;
+	struct error *err = dwarf_object_has_attribute(object, offset, DW_AT_sibling, &found);
+
+	if (!err && found)
+		err = error_new(ERROR_FORMAT, "DWARF of Go's with sibling attributes");
+	return err;
 }
 
 struct error *dwarf_object_error(const struct dwarf_object *object, Dwarf_Error error,

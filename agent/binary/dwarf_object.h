@@ -5,6 +5,7 @@
 #ifndef AGENT_BINARY_DWARF_OBJECT_H
 #define AGENT_BINARY_DWARF_OBJECT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <libdwarf.h>
@@ -28,6 +29,11 @@ Dwarf_Debug dwarf_object_debug(const struct dwarf_object *object);
  */
 must_check struct error *dwarf_object_check_abbrevs(const struct dwarf_object *object,
 						    uint64_t offset);
+
+/* Whether entries with those abbreviations can have an attribute. */
+must_check struct error *dwarf_object_has_attribute(const struct dwarf_object *object,
+						    uint64_t offset, uint64_t attribute,
+						    bool *ret);
 
 /* Consumes a libdwarf error, which may be NULL, and says it in ours: ERROR_FORMAT. */
 must_check struct error *dwarf_object_error(const struct dwarf_object *object, Dwarf_Error error,

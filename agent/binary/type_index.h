@@ -108,8 +108,11 @@ must_check struct error *type_index_local(const struct type_index *index, uint32
 					  struct indexed_local *ret);
 
 /*
- * What a closure of the function at this entry holds after its code pointer, by offset. What is
- * captured by reference is a pointer, and has the name "&x".
+ * What a closure of the function at this entry holds after its code pointer, by offset, with the
+ * names of the variables. DWARF tells it since go1.23, before that it is seen from the code; what
+ * is captured and not used is in neither. The type is that of the field: *T if a T was captured by
+ * reference. Of a last field, it may be *T where it is a T of more than a word that the compiler
+ * does not take apart: the descriptor of the closure, where there is one, knows better.
  */
 must_check struct error *type_index_captures(const struct type_index *index, taddr entry,
 					     uint32_t *ret_first, uint32_t *ret_count);

@@ -54,6 +54,13 @@ struct built_local {
 
 struct built_capture {
 	uint32_t name, origin, type, offset;
+	uint32_t line; /* of its declaration */
+	enum capture_form {
+		CAPTURE_TOLD,     /* DWARF says so, and that "&x" is captured for a variable x */
+		CAPTURE_VALUE,    /* the code loads it */
+		CAPTURE_IN_PLACE, /* the code takes its address: "&x" is where x is in the closure
+				   */
+	} form;
 };
 
 /* Records one behind the other. */

@@ -6,6 +6,8 @@
 
 #include <dwarf.h>
 
+#include "agent/binary/closure_load.h"
+#include "agent/binary/elf_file.h"
 #include "agent/binary/type_index_builder.h"
 
 enum { DEPTH_MAX = 256 }; /* of blocks and inlined functions in each other */
@@ -36,6 +38,11 @@ struct collecting {
 	struct level levels[DEPTH_MAX];
 	unsigned depth;
 	struct built_function function; /* the one that is being read */
+	uint32_t function_scope;
+	/* What its code loads from its closure, where DWARF does not tell. */
+	struct closure_reader *closures; /* NULL: DWARF does */
+	struct closure_load loads[CLOSURE_LOADS_MAX];
+	unsigned load_count;
 };
 
 /* ---- variables of functions ---- */
@@ -54,7 +61,7 @@ static bool extend_piece(const struct placing *p)
 	const struct built_list *locals = &p->c->b->locals;
 	uint32_t count = built_list_count(locals);
 
-	for (uint32_t i = 0; i < FRAME_PIECES_MAX && count - i > p->first; i++) {
+	for (uint32_t i = 0; i < LOCATION_PIECES_MAX && count - i > p->first; i++) {
 		struct built_local *before = built_list_at(locals, count - i - 1);
 
 		if (before->end != p->local.start || before->offset != p->local.offset ||
@@ -68,31 +75,74 @@ static bool extend_piece(const struct placing *p)
 	return false;
 }
 
-static struct error *add_piece(struct placing *p, const struct frame_piece *piece)
+static struct error *add_piece(struct placing *p, const struct location_piece *piece)
 {
-	if (piece->offset < INT32_MIN || piece->offset > INT32_MAX || piece->size > UINT32_MAX ||
+	if (piece->kind != LOCATION_FRAME || piece->number < INT32_MIN ||
+	    piece->number > INT32_MAX || piece->size > UINT32_MAX ||
 	    piece->piece_offset > UINT32_MAX)
 		return NULL; /* in no frame */
-	p->local.offset = (int32_t)piece->offset;
+	p->local.offset = (int32_t)piece->number;
 	p->local.size = (uint32_t)piece->size;
 	p->local.piece_offset = (uint32_t)piece->piece_offset;
 	p->local.is_address = piece->is_address;
 	return extend_piece(p) ? NULL : built_list_add(&p->c->b->locals, &p->local);
 }
 
+static struct error *add_capture(struct placing *p, uint64_t offset, enum capture_form form)
+{
+	const struct dwarf_facts *facts = p->facts;
+	const struct built_capture capture = {
+		.name = p->local.name,
+		.origin = p->local.origin,
+		.type = p->local.type,
+		.offset = (uint32_t)offset,
+		.line = facts->line > UINT32_MAX ? UINT32_MAX : (uint32_t)facts->line,
+		.form = form,
+	};
+
+	return offset > UINT32_MAX ? NULL : built_list_add(&p->c->b->captures, &capture);
+}
+
+/* A variable with a list of places is in one from where it was loaded on. */
+static bool is_loaded(const struct placing *p, const struct closure_load *load,
+		      const struct location_piece *piece)
+{
+	return load->place == piece->number && load->in_frame == (piece->kind == LOCATION_FRAME) &&
+	       !piece->is_address && load->offset > piece->piece_offset &&
+	       (load->pc == p->local.start || !p->facts->has_location_list);
+}
+
+/* Whether the piece came out of the closure of the function. */
+static struct error *match_loads(struct placing *p, const struct location_piece *piece)
+{
+	const struct collecting *c = p->c;
+
+	if (p->local.scope != c->function_scope || p->facts->tag != DW_TAG_variable ||
+	    (piece->kind != LOCATION_FRAME && piece->kind != LOCATION_REGISTER))
+		return NULL;
+	for (unsigned i = 0; i < c->load_count; i++)
+		if (is_loaded(p, &c->loads[i], piece))
+			return add_capture(p, c->loads[i].offset - piece->piece_offset,
+					   c->loads[i].is_address ? CAPTURE_IN_PLACE
+								  : CAPTURE_VALUE);
+	return NULL;
+}
+
 static struct error *add_place(void *arg, uint64_t start, uint64_t end, const uint8_t *expression,
 			       size_t size)
 {
 	struct placing *p = arg;
-	struct frame_piece pieces[FRAME_PIECES_MAX];
-	uint64_t addr;
+	struct location_piece pieces[LOCATION_PIECES_MAX];
 	unsigned count;
-	struct error *err = dwarf_expression_read(expression, size, pieces, &count, &addr);
+	struct error *err = dwarf_expression_read(expression, size, pieces, &count);
 
 	p->local.start = start;
 	p->local.end = end;
-	for (unsigned i = 0; !err && i < count; i++)
+	for (unsigned i = 0; !err && i < count; i++) {
 		err = add_piece(p, &pieces[i]);
+		if (!err)
+			err = match_loads(p, &pieces[i]);
+	}
 	return err;
 }
 
@@ -122,17 +172,6 @@ static struct error *place_local(struct placing *p, const struct level *level)
 	return level->low < level->high ? add_range(p, level->low, level->high, NULL, 0) : NULL;
 }
 
-static struct error *add_capture(struct collecting *c, const struct dwarf_facts *facts,
-				 uint32_t name)
-{
-	const struct built_capture capture = { name, (uint32_t)facts->origin, (uint32_t)facts->type,
-					       (uint32_t)facts->closure_offset };
-
-	if (facts->closure_offset > UINT32_MAX)
-		return NULL;
-	return built_list_add(&c->b->captures, &capture);
-}
-
 static struct error *add_local(struct collecting *c, const struct level *level,
 			       const struct dwarf_facts *facts)
 {
@@ -144,7 +183,9 @@ static struct error *add_local(struct collecting *c, const struct level *level,
 	p.local.scope = level->scope;
 	if (!err)
 		err = place_local(&p, level);
-	return err || !facts->closure_offset ? err : add_capture(c, facts, p.local.name);
+	if (!err && facts->closure_offset)
+		err = add_capture(&p, facts->closure_offset, CAPTURE_TOLD);
+	return err;
 }
 
 static struct error *add_origin(struct collecting *c, const struct dwarf_facts *facts)
@@ -175,6 +216,24 @@ static void take_ranges(struct level *level, const struct dwarf_facts *facts)
 	level->has_ranges = facts->has_ranges;
 }
 
+/* Code that cannot be read loads nothing. */
+static void find_loads(struct collecting *c, const struct dwarf_facts *facts)
+{
+	uint8_t code[CLOSURE_LOAD_CODE_MAX];
+	uint64_t size = facts->high - facts->low;
+	struct error *err;
+
+	c->load_count = 0;
+	if (!c->closures)
+		return;
+	if (size > sizeof(code))
+		size = sizeof(code);
+	err = elf_file_read_addr(c->b->executable, facts->low, code, size);
+	if (!err)
+		c->load_count = closure_reader_find(c->closures, code, size, facts->low, c->loads);
+	error_free(err);
+}
+
 static struct error *enter_function(struct collecting *c, const struct dwarf_facts *facts,
 				    struct level *ret)
 {
@@ -190,6 +249,8 @@ static struct error *enter_function(struct collecting *c, const struct dwarf_fac
 		.first_local = built_list_count(&c->b->locals),
 		.first_capture = built_list_count(&c->b->captures),
 	};
+	find_loads(c, facts);
+	c->function_scope = built_list_count(&c->b->scopes);
 	return add_scope(c, facts, &ret->scope);
 }
 
@@ -229,14 +290,16 @@ static struct error *visit_in_function(struct collecting *c, const struct level 
 
 static struct error *add_global(struct collecting *c, const struct dwarf_facts *facts)
 {
-	struct frame_piece pieces[FRAME_PIECES_MAX];
+	struct location_piece pieces[LOCATION_PIECES_MAX];
 	struct global_record global = { .type = (uint32_t)facts->type };
 	unsigned count;
-	struct error *err = dwarf_expression_read(facts->expression, facts->expression_size, pieces,
-						  &count, &global.addr);
+	struct error *err =
+	    dwarf_expression_read(facts->expression, facts->expression_size, pieces, &count);
 
-	if (!err && global.addr)
-		err = builder_name(c->b, facts->name, &global.name);
+	if (err || count != 1 || pieces[0].kind != LOCATION_FIXED || pieces[0].size)
+		return err;
+	global.addr = (uint64_t)pieces[0].number;
+	err = builder_name(c->b, facts->name, &global.name);
 	return err || !global.name ? err : built_list_add(&c->b->globals, &global);
 }
 
@@ -340,6 +403,19 @@ static struct error *walk(struct collecting *c, Dwarf_Die unit)
 	return err;
 }
 
+/* Code is only looked at where DWARF does not say what it captures. */
+static struct error *choose_captures(struct collecting *c, uint64_t abbrev_offset)
+{
+	bool told = false;
+	struct error *err = dwarf_object_has_attribute(c->b->object, abbrev_offset,
+						       DWARF_AT_GO_CLOSURE_OFFSET, &told);
+
+	if (err || told == !c->closures)
+		return err;
+	closure_reader_free(take(c->closures));
+	return told ? NULL : closure_reader_new(&c->closures);
+}
+
 /* Units of C code are told by their language, and left out. */
 static struct error *collect_unit(struct collecting *c, Dwarf_Die unit, Dwarf_Half version,
 				  uint64_t abbrev_offset)
@@ -355,6 +431,8 @@ static struct error *collect_unit(struct collecting *c, Dwarf_Die unit, Dwarf_Ha
 	if (language != DW_LANG_Go)
 		return NULL;
 	err = dwarf_object_check_abbrevs(object, abbrev_offset);
+	if (!err)
+		err = choose_captures(c, abbrev_offset);
 	if (!err)
 		err = dwarf_facts_read(object, unit, &facts);
 	if (err)
@@ -395,5 +473,6 @@ struct error *type_index_collect(struct type_index_builder *b)
 	c->b = b;
 	while (!err && !done)
 		err = next_unit(c, &done);
+	closure_reader_free(c->closures);
 	return err;
 }

@@ -420,13 +420,35 @@ static struct error *finish_local(struct finishing *f, const struct built_local 
 	return built_list_add(&f->locals, &local);
 }
 
-static struct error *finish_capture(struct finishing *f, const struct built_capture *built)
+/*
+ * A variable "&x" is the address of x: what was captured by reference; or, where x is too large to
+ * be copied out, that of x in the closure. DWARF tells both alike: the closure is as large as it
+ * takes, so that x itself must be there if what comes next has left room for it.
+ */
+static bool is_in_place(const struct finishing *f, const struct built_capture *built,
+			const struct built_capture *next, uint32_t type)
+{
+	if (built->form != CAPTURE_TOLD)
+		return built->form == CAPTURE_IN_PLACE;
+	return next && type && record_at(f, type)->size > WORD &&
+	       next->offset - built->offset >= record_at(f, type)->size;
+}
+
+static struct error *finish_capture(struct finishing *f, const struct built_capture *built,
+				    const struct built_capture *next)
 {
 	struct field_record field = { .name = built->name,
 				      .type = built->type,
 				      .offset = built->offset };
 
 	name_variable(f, &field.name, built->origin, &field.type);
+	if (*string_pool_at(&f->b->strings, field.name) == '&') {
+		uint32_t whole = field.type ? record_at(f, field.type)->elem : 0;
+
+		field.name++;
+		if (is_in_place(f, built, next, whole))
+			field.type = whole;
+	}
 	return built_list_add(&f->captures, &field);
 }
 
@@ -446,13 +468,16 @@ static int compare_locals(const void *a, const void *b, void *arg)
 	return order ? order : memcmp(x, y, sizeof(*x));
 }
 
-static int compare_fields(const void *a, const void *b, void *arg)
+/* A captured variable is declared before those that are made of it. */
+static int compare_captures(const void *a, const void *b, void *arg)
 {
-	const struct field_record *x = a, *y = b;
+	const struct built_capture *x = a, *y = b;
 	int order = compare_u64(x->offset, y->offset);
 
 	(void)arg;
-	return order ? order : memcmp(x, y, sizeof(*x));
+	if (!order)
+		order = compare_u64(x->line, y->line);
+	return order ? order : compare_u64(x->name, y->name);
 }
 
 /* An inlined function's variable often is one of its caller's, which comes first. */
@@ -464,14 +489,8 @@ static bool is_same_place(const void *a, const void *b)
 	       x->size == y->size && x->flags == y->flags;
 }
 
-static bool is_same_field(const void *a, const void *b)
-{
-	return !memcmp(a, b, sizeof(struct field_record));
-}
-
 /* Drops what repeats the record before it, of a list's last records; *ret_count are left. */
-static void drop_repeated(struct built_list *list, uint32_t first,
-			  bool (*repeats)(const void *, const void *), uint32_t *ret_count)
+static void drop_repeated(struct built_list *list, uint32_t first, uint32_t *ret_count)
 {
 	uint32_t count = built_list_count(list) - first, kept = 0;
 	size_t size = list->record_size;
@@ -480,7 +499,7 @@ static void drop_repeated(struct built_list *list, uint32_t first,
 		void *to = built_list_at(list, first + kept);
 		const void *from = built_list_at(list, first + i);
 
-		if (kept && repeats(built_list_at(list, first + kept - 1), from))
+		if (kept && is_same_place(built_list_at(list, first + kept - 1), from))
 			continue;
 		memmove(to, from, size);
 		kept++;
@@ -505,22 +524,32 @@ static struct error *finish_locals(struct finishing *f, const struct built_funct
 	sort_part(&f->b->locals, built->first_local, built->local_count, compare_locals);
 	for (uint32_t i = 0; !err && i < built->local_count; i++)
 		err = finish_local(f, built_list_at(&f->b->locals, built->first_local + i));
-	drop_repeated(&f->locals, function->first_local, is_same_place, &function->local_count);
+	drop_repeated(&f->locals, function->first_local, &function->local_count);
 	return err;
 }
 
+/* One for each offset. */
 static struct error *finish_captures(struct finishing *f, const struct built_function *built,
 				     struct function_record *function)
 {
+	const struct built_capture *last = NULL;
 	struct error *err = NULL;
 
 	function->first_capture = built_list_count(&f->captures);
-	for (uint32_t i = 0; !err && i < built->capture_count; i++)
-		err = finish_capture(f, built_list_at(&f->b->captures, built->first_capture + i));
-	sort_part(&f->captures, function->first_capture,
-		  built_list_count(&f->captures) - function->first_capture, compare_fields);
-	drop_repeated(&f->captures, function->first_capture, is_same_field,
-		      &function->capture_count);
+	sort_part(&f->b->captures, built->first_capture, built->capture_count, compare_captures);
+	for (uint32_t i = 0; !err && i <= built->capture_count; i++) {
+		const struct built_capture *next =
+		    i < built->capture_count
+			? built_list_at(&f->b->captures, built->first_capture + i)
+			: NULL;
+
+		if (last && next && next->offset == last->offset)
+			continue;
+		if (last)
+			err = finish_capture(f, last, next);
+		last = next;
+	}
+	function->capture_count = built_list_count(&f->captures) - function->first_capture;
 	return err;
 }
 
