@@ -18,6 +18,7 @@ from tap import Skip, Suite, check, check_equal, note
 
 EXACT = 0  # of enum stack_trust
 LOOPS = {"GOGC": "5", "GORACE": "report_bugs=0"}  # they race on a number that nobody reads
+PATIENCE = harness.repeat_count(600, 7200)  # seconds for one count of stops
 CUT_FRAMES = 90  # go1.15 stops printing after a hundred, hidden ones included, and may not say so
 
 suite = Suite()
@@ -26,7 +27,7 @@ suite = Suite()
 def facts(pid, count=1, steps=0):
     """What the code under test says of the process, at each of a number of stops."""
     command = [harness.program("tests/support/stack_facts"), pid, count, steps]
-    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, timeout=600,
+    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, timeout=PATIENCE,
                           check=False)
     check_equal(done.returncode, 0, "exit status of stack_facts")
     return [json.loads(line) for line in done.stdout.decode().splitlines()]
