@@ -44,7 +44,11 @@ def _():
         for command, field in (("pids", "processes"), (f"show {PID}", "cost"),
                                (f"overview {PID}", "cost"), (f"memusage {PID}", "memory"), (f"labels {PID}", "labels"),
                                (f"goroutines {PID}", "goroutines"),
-                               (f"mappings {PID}", "mappings")):
+                               (f"mappings {PID}", "mappings"),
+                               (f"histogram {PID} --retained --garbage --top 2", "types"),
+                               (f"objects {PID} --type main.Order", "objects"),
+                               (f"object {PID} 0xc000123000 --contents", "object"),
+                               (f"dominators {PID} --limit 5", "nodes")):
             text = succeed(*command.split(), *how)
             check(text.endswith("\n") and not text.startswith("{"), text)
             check("\x1b" not in text, "colours in a pipe")

@@ -329,6 +329,11 @@ def _():
             check_equal(own.curl(f"/pid/{MINE}/memusage", *arguments, user=USER)[0], 200, "mine")
             check_equal(own.curl("/comm/mine", *arguments, user=USER)[0], 200, "by name")
             check_equal(own.curl(f"/pid/{PID}/memusage", *arguments, user=USER)[0], 403, "root's")
+            address = f"/pid/{MINE}/object/0xc000123000"
+            check_equal(own.curl(address, *arguments, user=USER)[0], 200, "an object")
+            code, body = own.curl(f"{address}?contents=1", *arguments, user=USER)
+            check_equal(code, 403, "contents are root's")
+            check("contents=1" in body, body)
             code, body = own.curl("/pids", *arguments, user=USER)
             check_equal(re.findall(r'"pid":(\d+)', body), [str(MINE)], "pids")
             check_equal(own.curl(f"/pid/{MINE}", *arguments, user=USER + 1)[0], 403, "another")

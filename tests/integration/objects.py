@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+"""Objects by type, one by one and by what they keep alive, against a program that knows them."""
+
+import json
+import pathlib
+import subprocess
+import tempfile
+
+import gobuild
+from harness import Daemon, Fixture, build_fixture, program
+from procfs import unharmed
+from tap import Suite, check, check_equal
+
+STRIPPED = ("-ldflags=-s -w",)
+# What the allocator gives out for them: a chest is an array of ten pointers, a thing is 56 bytes.
+CHEST_BYTES, THING_BYTES = 80, 64
+HEADERS_SINCE = "1.22"
+
+suite = Suite()
+daemon = None
+
+
+def has_headers(version):
+    return gobuild.VERSIONS.index(version) >= gobuild.VERSIONS.index(HEADERS_SINCE)
+
+
+def scan(target, endpoint, **parameters):
+    return daemon.scan(target.pid, endpoint=endpoint, **parameters)
+
+
+def show(target, address, **parameters):
+    return scan(target, f"object/{address}", **parameters)
+
+
+# ---- the histogram ----
+
+def check_sums(answer, totals):
+    """Rows and what is unknown are what memusage calls by the same word."""
+    for part, word in ((answer, "live"), (answer["garbage"], "garbage"),
+                       (answer["finalizable"], "finalizable")):
+        rows = [*part["types"], part["unknown"]]
+        check_equal(sum(row["bytes"] for row in rows), totals[f"{word}_bytes"], f"{word} bytes")
+        check_equal(sum(row["objects"] for row in rows), totals[f"{word}_objects"],
+                    f"{word} objects")
+        sizes = [row["bytes"] for row in part["types"]]
+        check_equal(sizes, sorted(sizes, reverse=True), "order of rows")
+        names = [row["type"] for row in part["types"]]
+        check_equal(len(names), len(set(names)), "names of rows")
+    check_equal(sum(row["bytes"] for row in answer["types"]), answer["typed_bytes"], "typed_bytes")
+
+
+def objects_of(rows, name):
+    return sum(row["objects"] for row in rows if row["type"] == name)
+
+
+def check_histogram(target, version, stripped):
+    first = scan(target, "memusage", keep=60)
+    answer = scan(target, "histogram", garbage=1, retained=1, scan=first["scan"]["id"])
+    check_sums(answer, first["heap"])
+    hello, rows = target.hello, answer["types"]
+    if has_headers(version):
+        check_equal(objects_of(answer["garbage"]["types"], "main.big"), 50, "garbage")
+    if stripped:
+        return
+    for name, count in (("main.order", len(hello["chain"]) + 2), ("main.big", 1),
+                        ("main.plain", 1), ("main.coin", len(hello["coins"])),
+                        ("main.thing", len(hello["things"]) + 1), ("main.chest", 1),
+                        ("[]main.shelf", 1), ("[]main.item", len(hello["chain"]) + 2)):
+        check_equal(objects_of(rows, name), count, name)
+    row = next(row for row in rows if row["type"] == "main.chest")
+    check_equal(row["retained_bytes"], CHEST_BYTES + 10 * THING_BYTES, "chests retain")
+    found = {row["name"]: row["retained_bytes"] for row in answer["globals"]}
+    check_equal(found["main.vault"], CHEST_BYTES + 10 * THING_BYTES, "main.vault retains")
+    few = scan(target, "histogram", top=3, scan=first["scan"]["id"])
+    check_equal([row["type"] for row in few["types"]], [row["type"] for row in rows[:3]], "top=3")
+    check_equal((few["unknown"], few["typed_bytes"], few["type_count"]),
+                (answer["unknown"], answer["typed_bytes"], len(rows)), "sums with top=3")
+
+
+# ---- one object ----
+
+def wanted_value(field, contents):
+    value = field["value"]
+    if contents and field["text"] is not None:
+        value = {**value, "text": field["text"]}
+    return value
+
+
+def check_fields(object, wanted, contents):
+    check_equal((object["address"], object["type"]), (wanted["address"], wanted["type"]), "object")
+    check_equal([(f["name"], f["offset"], f["type"]) for f in object["fields"]],
+                [(f["name"], f["offset"], f["type"]) for f in wanted["fields"]], "fields")
+    for found, field in zip(object["fields"], wanted["fields"]):
+        check_equal(found["value"], wanted_value(field, contents), f"{wanted['type']}.{field['name']}")
+        check_equal(found["missing"] is None, contents or field["text"] is None, field["name"])
+
+
+def check_objects(target):
+    for wanted in target.hello["objects"]:
+        inside = hex(int(wanted["address"], 16) + 9)
+        for contents in 0, 1:
+            found = show(target, inside, contents=contents)
+            check_fields(found["object"], wanted, contents)
+            check_equal(found["object"]["state"], "live", "state")
+            check_equal(found["scan"]["warnings"], [], "warnings")
+
+
+def pairs(referrers):
+    return sorted((row["address"] or "", row["field"] or "") for row in referrers)
+
+
+def check_referrers(target):
+    hello = target.hello
+    shared = show(target, hello["shared"])["object"]
+    # the function in it captures it, too: what captures nothing more is the variable's name
+    hook = next(field["value"] for field in shared["fields"] if field["name"] == "Hook")
+    named = [row for row in shared["referrers"] if row["address"] != hook]
+    check_equal(pairs(named), pairs(hello["referrers"]), "referrers")
+    check_equal(len(shared["referrers"]), len(named) + 1, "referrers with the closure")
+    check_equal(shared["referrers_cut"], False, "referrers_cut")
+    local = show(target, hello["local"])["object"]
+    roots = [row["field"] for row in local["referrers"] if row["address"] is None]
+    check(any(root.startswith("main.hold.mine") for root in roots), f"roots of a local: {roots}")
+
+
+def check_paths(target):
+    hello = target.hello
+    last = show(target, hello["chain"][-1])["object"]
+    frames = [step["frame"] for step in last["path"]]
+    check_equal([step["address"] for step in last["path"] if step["address"]], hello["chain"],
+                "addresses of the path")
+    check(frames[0] == "main.orders" and last["path"][0]["address"] is None, f"path {frames}")
+    check(all("Next" in frame for frame in frames[2:]), f"path {frames}")
+    kept = show(target, hello["kept"])["object"]
+    check_equal([row["field"] for row in kept["referrers"]], ["main.record.kept"], "a global's field")
+    check_equal(kept["retained_bytes"], THING_BYTES, "retained")
+
+
+def check_nowhere(target):
+    for address in "0x0", "0x10", "0xffffffffffffffff":
+        answer = daemon.get(f"/pid/{target.pid}/object/{address}?max_pause=10")
+        check_equal((answer.status, answer.error_code()), (404, "not_found"), address)
+
+
+# ---- pages ----
+
+def pages(target, endpoint, rows, **parameters):
+    """All rows, page by page, the scan of the first page being asked for the others."""
+    answer = scan(target, endpoint, **parameters)
+    first, found = answer["scan"]["id"], list(answer[rows])
+    while answer["next_cursor"]:
+        check_equal(len(answer[rows]), parameters["limit"], "rows of a page")
+        answer = scan(target, endpoint, cursor=answer["next_cursor"], **parameters)
+        check_equal(answer["scan"]["id"], first, "scan")
+        found += answer[rows]
+    check_equal(answer["more"], False, "more")
+    return found
+
+
+def check_pages(target, stripped):
+    hello = target.hello
+    everything = pages(target, "objects", "objects", limit=1000)
+    addresses = [int(row["address"], 16) for row in everything]
+    check_equal(addresses, sorted(set(addresses)), "addresses")
+    totals = scan(target, "memusage")["heap"]
+    check_equal((len(everything), sum(row["bytes"] for row in everything)),
+                (totals["live_objects"], totals["live_bytes"]), "objects and bytes on all pages")
+    if stripped:
+        return
+    coins = pages(target, "objects", "objects", limit=500, type="main.coin")
+    check_equal([row["address"] for row in coins], sorted(hello["coins"], key=lambda a: int(a, 16)),
+                "coins")
+    large = pages(target, "objects", "objects", limit=100, min_bytes=4096, retained=1)
+    check_equal([row["address"] for row in large],
+                [row["address"] for row in everything if row["bytes"] >= 4096], "large objects")
+    check(all(row["retained_bytes"] >= row["bytes"] for row in large), "retained_bytes")
+
+
+def check_dominators(target, stripped):
+    hello = target.hello
+    top = pages(target, "dominators", "nodes", limit=50)
+    keys = [(row["address"], row["name"]) for row in top]
+    sizes = [row["retained_bytes"] for row in top]
+    check_equal(sizes, sorted(sizes, reverse=True), "order of nodes")
+    check_equal(len(keys), len(set(keys)), "nodes that are listed twice")
+    check_equal(sum(sizes), scan(target, "memusage")["heap"]["live_bytes"], "what the top retains")
+    things = pages(target, "dominators", "nodes", limit=3, object=hello["chest"])
+    check_equal(sorted(row["address"] for row in things), sorted(hello["things"]), "things")
+    check_equal({(row["bytes"], row["retained_bytes"], row["children"]) for row in things},
+                {(THING_BYTES, THING_BYTES, 0)}, "figures of things")
+    if not stripped:
+        vault = next(row for row in top if row["name"] == "main.vault")
+        check_equal((vault["retained_bytes"], vault["children"]), (CHEST_BYTES + 10 * THING_BYTES, 1),
+                    "main.vault")
+
+
+# ---- tests ----
+
+def test_version(version, experiment=""):
+    name = gobuild.variant_name(version, experiment)
+
+    @suite.test(f"{name}: objects are what the program says of them")
+    def _():
+        path = build_fixture("objects", version, experiment)
+        with Fixture([path]) as target, unharmed(target.pid):
+            check_histogram(target, version, False)
+            check_objects(target)
+            check_referrers(target)
+            check_paths(target)
+            check_nowhere(target)
+
+    @suite.test(f"{name}: pages are complete, and have nothing twice")
+    def _():
+        path = build_fixture("objects", version, experiment)
+        with Fixture([path]) as target, unharmed(target.pid):
+            check_pages(target, False)
+            check_dominators(target, False)
+
+    @suite.test(f"{name}: a stripped program's objects sum up as well")
+    def _():
+        path = build_fixture("objects", version, experiment, flags=STRIPPED)
+        with Fixture([path]) as target, unharmed(target.pid):
+            check_histogram(target, version, True)
+            check_pages(target, True)
+            check_dominators(target, True)
+
+
+for runtime in gobuild.VERSIONS:
+    test_version(runtime)
+
+
+@suite.test("goheap says the same")
+def _():
+    path = build_fixture("objects", gobuild.VERSIONS[-1])
+    with Fixture([path]) as target:
+        pid, address = str(target.pid), target.hello["chest"]
+        for words, field in ((["histogram", pid], "types"), (["objects", pid], "objects"),
+                             (["object", pid, address], "object"), (["dominators", pid], "nodes")):
+            for how in ["--socket", str(daemon.socket)], ["--direct"]:
+                for form in "json", "text":
+                    done = subprocess.run(
+                        [program("goheap"), *words, *how, "--format", form, "--max-pause", "10"],
+                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, timeout=60)
+                    check_equal(done.returncode, 0, done.stderr)
+                    if form == "json":
+                        check(json.loads(done.stdout)[field], f"{words} has no {field}")
+
+
+with tempfile.TemporaryDirectory(prefix="goheapd-objects-") as folder:
+    config = pathlib.Path(folder, "goheapd.conf")
+    config.write_text("min_stop_interval = 0\n")
+    with Daemon("--config", config) as daemon:
+        suite.run()
