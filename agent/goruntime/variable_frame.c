@@ -64,7 +64,8 @@ struct error *variable_function(struct variable_reader *reader, const struct pcl
 {
 	struct variable_table *table = reader->table;
 	uintptr_t known = (uintptr_t)addr_map_get(&reader->function_of, func->entry);
-	struct function_place function = { .entry = func->entry };
+	struct function_place function = { .entry = func->entry,
+					   .args_size = func->args > 0 ? (uint32_t)func->args : 0 };
 	struct error *err;
 
 	if (known) {
@@ -355,6 +356,25 @@ static uint32_t frame_above(const struct frame_place *frames, uint32_t count, ui
 	return low;
 }
 
+static taddr end_of(const struct goroutine_frames *goroutine, const struct frame_place *frame)
+{
+	return goroutine->stack_hi - frame->below;
+}
+
+/* A word above a frame that is an argument of its function, be it one that no variable names. */
+static bool take_argument(const struct variable_table *table,
+			  const struct goroutine_frames *goroutine, const struct frame_place *frame,
+			  taddr slot, struct variable *ret)
+{
+	const struct function_place *function =
+	    variable_function_place(table, site_of(table, frame)->function);
+	taddr end = end_of(goroutine, frame);
+
+	if (take_local(table, frame, end, slot, ret))
+		return true;
+	return slot - end < function->args_size && take_temporary(table, frame, slot, ret);
+}
+
 static bool find_in_frames(const struct variable_table *table,
 			   const struct goroutine_frames *goroutine, taddr slot,
 			   struct variable *ret)
@@ -362,12 +382,13 @@ static bool find_in_frames(const struct variable_table *table,
 	const struct frame_place *frames = frames_of(table, goroutine);
 	uint32_t i = frame_above(frames, goroutine->count, goroutine->stack_hi - slot);
 
-	if (i &&
-	    take_local(table, &frames[i - 1], goroutine->stack_hi - frames[i - 1].below, slot, ret))
-		return true;
+	/* The outermost frame is so small that arguments reach beyond it. */
+	for (uint32_t k = i; k && k + 2 > i; k--)
+		if (take_argument(table, goroutine, &frames[k - 1], slot, ret))
+			return true;
 	if (i == goroutine->count)
 		return i && take_temporary(table, &frames[i - 1], slot, ret);
-	return take_local(table, &frames[i], goroutine->stack_hi - frames[i].below, slot, ret) ||
+	return take_local(table, &frames[i], end_of(goroutine, &frames[i]), slot, ret) ||
 	       take_temporary(table, &frames[i], slot, ret);
 }
 

@@ -1,6 +1,8 @@
 /*
  * Names of variables. They are kept once, so that equal ones are one. Symbols have "%2e" and the
- * like for some characters of a package path (cmd/internal/objabi, PathToPrefix), names have not.
+ * like for some characters of a package path (cmd/internal/objabi, PathToPrefix), names have not;
+ * and what a generic function was made for is "[...]" in its name, as the runtime prints it
+ * (runtime/symtab.go, funcNameForPrint).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -50,16 +52,29 @@ static char *put_plain(char *out, const char *text, size_t size)
 	return out;
 }
 
+/* The same, with what stands in brackets left out. */
+static char *put_function(char *out, const char *text)
+{
+	size_t size = strlen(text);
+	const char *open = strchr(text, '['), *close = open ? strrchr(text, ']') : NULL;
+
+	if (!close || close < open)
+		return put_plain(out, text, size);
+	out = put_plain(out, text, (size_t)(open - text));
+	out = stpcpy(out, "[...]");
+	return put_plain(out, close + 1, size - (size_t)(close + 1 - text));
+}
+
 struct error *variable_name(struct variable_table *table, const char *first, const char *last,
 			    name_id *ret)
 {
 	size_t first_size = strlen(first), last_size = last ? strlen(last) : 0;
-	char *name scoped(freep) = malloc(first_size + last_size + 2);
+	char *name scoped(freep) = malloc(first_size + last_size + sizeof("[...]."));
 	char *end;
 
 	if (!name)
 		return &error_nomem;
-	end = put_plain(name, first, first_size);
+	end = put_function(name, first);
 	if (last) {
 		*end++ = '.';
 		memcpy(end, last, last_size);
