@@ -234,8 +234,8 @@ def _():
 def _():
     for path in ("/nowhere", "/pid", f"/pid/{PID}/x"):
         check_error(daemon.get(path), 404, "not_found")
-    for path in ("/", "/metrics", "/sd", "/history", f"/pid/{PID}/histogram",
-                 f"/comm/mine/leaks"):
+    for path in ("/", "/metrics", "/sd", "/history", f"/pid/{PID}/threads",
+                 "/comm/mine/leaks"):
         answer = daemon.get(path)
         check_error(answer, 404, "not_found")
         check("not available in this version" in answer.json()["error"]["message"], answer.text())
@@ -243,8 +243,8 @@ def _():
 
 @suite.test("errors on pprof's paths are text that go tool pprof shows")
 def _():
-    for path in ("/debug/pprof/profile", f"/pid/{PID}/debug/pprof/heap", f"/pid/{PID}/profile",
-                 f"/pid/{PID}/memusage?format=pprof"):
+    for path in ("/debug/pprof/profile", f"/pid/{PID}/debug/pprof/heap?debug=7",
+                 f"/pid/{PID}/profile?depth=census", f"/pid/{PID}/memusage?format=pprof"):
         answer = daemon.get(path)
         check(answer.status in (400, 404), f"{path}: {answer.status}")
         check_equal(answer.headers["X-Go-Pprof"], "1", path)
@@ -396,6 +396,113 @@ def _():
         check_equal(spaced.get(f"/pid/{NAMESAKE}/memusage").status, 200, "another target")
         check_equal(spaced.get(f"/pid/{PID}/memusage").status, 200, "later")
         check(time.monotonic() - begun > 1.0, "it did not wait")
+
+
+# ---- scans that are kept ----
+
+def keep(running, pid, *parameters):
+    answer = running.get(f"/pid/{pid}/memusage?" + "&".join(["keep=60", *parameters]))
+    check_equal(answer.status, 200, answer.text()[:300])
+    return answer.json()["scan"]["id"]
+
+
+def listed(running, pid):
+    return {scan["id"]: scan for scan in running.get(f"/pid/{pid}/scans").json()["scans"]}
+
+
+@suite.test("a kept scan is answered from its result, and by its graph where that has nothing")
+def _():
+    kept = keep(daemon, PID)
+    asked = daemon.log().count(f"fake: ask id={kept}")
+    scans = daemon.log().count("fake: scan")
+    for path in "memusage", "goroutines", "mappings":
+        answer = daemon.get(f"/pid/{PID}/{path}?scan={kept}").json()
+        check_equal((answer["scan"]["id"], answer["scan"]["cached"]), (kept, True), path)
+        check_equal(answer["pid"], PID, path)
+    check_equal(daemon.log().count(f"fake: ask id={kept}"), asked, "questions to the graph")
+    answer = daemon.get(f"/pid/{PID}/profile?scan={kept}")
+    check_equal((answer.status, answer.headers["Content-Type"]), (200, "application/octet-stream"),
+                answer.body[:300])
+    check_equal(daemon.log().count(f"fake: ask id={kept}"), asked + 1, "questions to the graph")
+    check_equal(daemon.log().count("fake: scan"), scans, "stops")
+
+
+@suite.test("what a result has of objects needs no graph")
+def _():
+    kept = daemon.get(f"/pid/{PID}/profile?keep=60")
+    check_equal(kept.status, 200, kept.body[:300])
+    found = next(iter(listed(daemon, PID)))
+    asked = daemon.log().count("fake: ask id=")
+    again = daemon.get(f"/pid/{PID}/profile?scan={found}")
+    check_equal(again.body, kept.body, "the profile")
+    check_equal(daemon.log().count("fake: ask id="), asked, "questions to the graph")
+    check_equal(daemon.get(f"/pid/{PID}/profile?scan={found}&max_depth=3").status, 200, "another")
+    check_equal(daemon.log().count("fake: ask id="), asked + 1, "questions to the graph")
+
+
+@suite.test("requests that keep do not share with those that do not")
+def _():
+    ids = {}
+
+    def ask(query):
+        ids[query] = daemon.get(f"/pid/{SLOW}/memusage?{query}").json()["scan"]["id"]
+    threads = [threading.Thread(target=ask, args=(query,))
+               for query in ("keep=60", "keep=60&timeout=50", "timeout=50", "keep=61")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    check_equal(ids["keep=60"], ids["keep=60&timeout=50"], "the same is shared")
+    check_equal(len(set(ids.values())), 3, ids)
+    check(ids["timeout=50"] not in listed(daemon, SLOW), "it was not to be kept")
+
+
+@suite.test("an id serves whoever may see its process, whatever the path's process is now")
+def _():
+    need_root()
+    os.environ["FAKE_AGENT_UID"] = str(USER)
+    try:
+        own = FakeDaemon()
+    finally:
+        del os.environ["FAKE_AGENT_UID"]
+    with own:
+        mine, roots = keep(own, MINE), keep(own, PID)
+        check_equal(own.curl(f"/pid/{MINE}/memusage?scan={mine}", user=USER)[0], 200, "mine")
+        check_equal(own.curl(f"/comm/mine/memusage?scan={mine}", user=USER)[0], 200, "by name")
+        for path, user, status, code in (
+                (f"/pid/{PID}/memusage?scan={roots}", USER, 403, "forbidden"),
+                (f"/pid/{MINE}/memusage?scan={mine}", USER + 1, 403, "forbidden"),
+                (f"/pid/{MINE}/memusage?scan={roots}", USER, 404, "not_found"),
+                (f"/pid/{PID}/memusage?scan={mine}", USER, 404, "not_found"),
+                (f"/pid/{PID}/scans", USER, 403, "forbidden")):
+            answer = own.curl(path, user=user)
+            check(answer[0] == status and f'"{code}"' in answer[1], f"{path} as {user}: {answer}")
+        status, body = own.curl(f"/pid/{MINE}/scans", user=USER)
+        check(status == 200 and mine in body and roots not in body, body)
+
+
+@suite.test("what the agent keeps no more is told by /scans and by the next question")
+def _():
+    with FakeDaemon() as running:
+        kept = [keep(running, PID) for _ in range(34)]  # the fake agent keeps 32 graphs
+        found = listed(running, PID)
+        check_equal(list(found), kept[::-1], "the newest first")
+        check_equal([found[one]["graph"] for one in kept], [False] * 2 + [True] * 32, "graphs")
+        keep(running, PID)
+        answer = running.get(f"/pid/{PID}/profile?scan={kept[2]}")
+        check((answer.status, answer.text()[:9]) == (404, "not_found"), answer.body)
+        check_equal(running.get(f"/pid/{PID}/memusage?scan={kept[2]}").status, 200, "its result")
+
+
+@suite.test("a kept scan can be kept longer, and only longer")
+def _():
+    kept = keep(daemon, PID)
+    until = listed(daemon, PID)[kept]["expires_at"]
+    check_equal(daemon.get(f"/pid/{PID}/memusage?scan={kept}&keep=5").status, 200, "shorter")
+    check_equal(listed(daemon, PID)[kept]["expires_at"], until, "shorter")
+    check_equal(daemon.get(f"/pid/{PID}/memusage?scan={kept}&keep=600").status, 200, "longer")
+    check(listed(daemon, PID)[kept]["expires_at"] > until, "not kept longer")
+    check(f"fake: ask id={kept} drop=0 keep=600000" in daemon.log(), "the agent does not know")
 
 
 # ---- robustness ----
