@@ -21,15 +21,15 @@ struct retained;
 struct root_set;
 struct special_table;
 
-/* Graph, mark, goroutines and variables are borrowed for its life, all else for the call. */
+/* Graph, mark and variables are borrowed for its life, all else for the call. */
 struct retained_input {
 	const struct graph *graph;
 	const struct mark *mark;
 	const struct root_set *roots;
 	const struct special_table *specials;
-	const struct label_owners *owners;
+	const struct label_owners *owners; /* NULL: none */
 	const struct goroutine_table *goroutines;
-	const struct variable_table *variables;
+	const struct variable_table *variables; /* NULL: globals are one group */
 	unsigned thread_count;
 	uint64_t memory_limit; /* bytes; 0: none. ERROR_OUT_OF_MEMORY says what it would need. */
 };
