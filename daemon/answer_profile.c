@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "daemon/answer_diff.h"
 #include "daemon/answer_scan.h"
 #include "daemon/profile_query.h"
 
@@ -31,11 +32,12 @@ struct error *answer_profile(struct exchange *exchange)
 /* As net/http/pprof has it: a change over some seconds is for pprof alone. */
 static struct error *check_go_form(const struct exchange *exchange)
 {
-	if (exchange->params.over_us && exchange->params.debug)
-		return error_new(ERROR_BAD_REQUEST,
-				 "seconds and debug: a change over seconds has no text form here; "
-				 "/pid/%" PRIu32 "/diff?over=SECONDS has one",
-				 exchange->pid);
+	if (exchange->params.over_us && exchange->format == FORMAT_TEXT)
+		return error_new(
+		    ERROR_BAD_REQUEST,
+		    "seconds: with debug= or format=text there is no change over them; "
+		    "/pid/%" PRIu32 "/diff?over=SECONDS has one",
+		    exchange->pid);
 	return NULL;
 }
 
@@ -43,7 +45,9 @@ struct error *answer_pprof_heap(struct exchange *exchange)
 {
 	struct error *err = check_go_form(exchange);
 
-	return err ? err : answer_chains(exchange);
+	if (err)
+		return err;
+	return exchange->params.over_us ? answer_diff(exchange) : answer_chains(exchange);
 }
 
 /* ---- goroutines ---- */

@@ -374,3 +374,45 @@ struct error *chain_tree_fold(const struct chain_tree *tree, const uint64_t *wei
 		*ret = folded;
 	return err;
 }
+
+/* ---- the largest ---- */
+
+struct leaf {
+	int64_t bytes, objects;
+	uint32_t node;
+};
+
+static int compare_leaves(const void *a, const void *b)
+{
+	const struct leaf *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	if (x->objects != y->objects)
+		return x->objects > y->objects ? -1 : 1;
+	return (x->node > y->node) - (x->node < y->node);
+}
+
+struct error *chain_tree_leaves(const struct chain_tree *tree, uint32_t **ret, size_t *ret_count)
+{
+	struct leaf *leaves scoped(freep) = calloc(tree->node_count + 1, sizeof(*leaves));
+	uint32_t *nodes = calloc(tree->node_count + 1, sizeof(*nodes));
+	size_t count = 0;
+
+	if (!leaves || !nodes) {
+		free(nodes);
+		return &error_nomem;
+	}
+	for (uint32_t i = 0; i < tree->node_count; i++) {
+		const struct chain_node *node = &tree->nodes[i];
+
+		if (chain_node_counts(node))
+			leaves[count++] = (struct leaf){ node->bytes, node->objects, i };
+	}
+	qsort(leaves, count, sizeof(*leaves), compare_leaves);
+	for (size_t i = 0; i < count; i++)
+		nodes[i] = leaves[i].node;
+	*ret = nodes;
+	*ret_count = count;
+	return NULL;
+}

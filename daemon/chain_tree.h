@@ -76,6 +76,10 @@ must_check struct error *chain_tree_weights(const struct chain_tree *tree, uint6
 must_check struct error *chain_tree_fold(const struct chain_tree *tree, const uint64_t *weights,
 					 uint64_t min_weight, struct chain_tree *ret);
 
+/* The nodes that have figures, most bytes first; *ret is freed by the caller. */
+must_check struct error *chain_tree_leaves(const struct chain_tree *tree, uint32_t **ret,
+					   size_t *ret_count);
+
 /* Whether a node has figures. */
 static inline bool chain_node_counts(const struct chain_node *node)
 {

@@ -68,12 +68,17 @@ void json_add_optional_u64(struct json_fields *fields, const char *key, bool has
 		json_add_null(fields, key);
 }
 
-void json_add_bytes(struct json_fields *fields, const char *key, ProtobufCBinaryData value)
+json_t *json_from_bytes(ProtobufCBinaryData value)
 {
 	size_t size = 0;
 	char *clean scoped(freep) = utf8_clean(value.data, value.len, &size);
 
-	json_add(fields, key, clean ? json_stringn_nocheck(clean, size) : NULL);
+	return clean ? json_stringn_nocheck(clean, size) : NULL;
+}
+
+void json_add_bytes(struct json_fields *fields, const char *key, ProtobufCBinaryData value)
+{
+	json_add(fields, key, json_from_bytes(value));
 }
 
 void json_add_string(struct json_fields *fields, const char *key, const char *value)

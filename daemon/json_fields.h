@@ -37,7 +37,9 @@ void json_add_bool(struct json_fields *fields, const char *key, bool value);
 void json_add_u64(struct json_fields *fields, const char *key, uint64_t value);
 void json_add_optional_u64(struct json_fields *fields, const char *key, bool has, uint64_t value);
 void json_add_string(struct json_fields *fields, const char *key, const char *value);
-/* Invalid UTF-8 becomes U+FFFD. */
+/* A string in which invalid UTF-8 has become U+FFFD; NULL without memory. */
+json_t *json_from_bytes(ProtobufCBinaryData value);
+/* The same as a field. */
 void json_add_bytes(struct json_fields *fields, const char *key, ProtobufCBinaryData value);
 void json_add_optional_bytes(struct json_fields *fields, const char *key, bool has,
 			     ProtobufCBinaryData value);

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "proto/base/checked.h"
+
 void name_sums_init(struct name_sums *sums)
 {
 	*sums = (struct name_sums){ 0 };
@@ -61,8 +63,8 @@ struct error *name_sums_add(struct name_sums *sums, ProtobufCBinaryData name, in
 
 	if (err)
 		return err;
-	sums->sums[id].objects += objects;
-	sums->sums[id].bytes += bytes;
+	sums->sums[id].objects = bounded_add(sums->sums[id].objects, objects);
+	sums->sums[id].bytes = bounded_add(sums->sums[id].bytes, bytes);
 	return NULL;
 }
 

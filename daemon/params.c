@@ -17,7 +17,6 @@ enum {
 	KEEP_MAX_SECONDS = 86400,
 	DEPTH_MAX = 1024,
 	DEPTH_DEFAULT = 256,
-	SAMPLES_MAX = 1000000,
 	SAMPLES_DEFAULT = 16000, /* Pyroscope's limit */
 	DEBUG_MAX = 2,
 	OVER_MAX_SECONDS = 3600,
@@ -158,7 +157,7 @@ static struct error *set_max_depth(struct params *params, const char *value)
 static struct error *set_max_samples(struct params *params, const char *value)
 {
 	uint64_t number = params->max_samples;
-	struct error *err = whole_number("max_samples", value, 1, SAMPLES_MAX, &number);
+	struct error *err = whole_number("max_samples", value, 1, PARAMS_SAMPLES_MAX, &number);
 
 	params->max_samples = (uint32_t)number;
 	return err;
@@ -203,6 +202,20 @@ static struct error *set_seconds(struct params *params, const char *value)
 
 	params->over_us = seconds_over * SECOND_US;
 	return err;
+}
+
+static struct error *set_over(struct params *params, const char *value)
+{
+	return seconds("over", value, OVER_MAX_SECONDS, false, &params->over_us);
+}
+
+static struct error *set_since(struct params *params, const char *value)
+{
+	if (!*value)
+		return error_new(ERROR_BAD_REQUEST,
+				 "since=: the id of a kept scan or a time is wanted");
+	params->since = value;
+	return NULL;
 }
 
 static struct error *set_with_labels(struct params *params, const char *value)
@@ -301,6 +314,8 @@ static const struct rule {
 	{ PARAM_DEBUG, "debug", set_debug, NULL },
 	{ PARAM_GC, "gc", set_gc, NULL },
 	{ PARAM_SECONDS, "seconds", set_seconds, NULL },
+	{ PARAM_SINCE, "since", set_since, NULL },
+	{ PARAM_OVER, "over", set_over, NULL },
 	{ PARAM_TYPE, "type", NULL, set_type },
 	{ PARAM_LIMIT, "limit", set_limit, NULL },
 	{ PARAM_CURSOR, "cursor", set_cursor, NULL },

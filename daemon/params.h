@@ -46,6 +46,8 @@ enum {
 	PARAM_DEBUG = 1 << 26,
 	PARAM_GC = 1 << 27,
 	PARAM_SECONDS = 1 << 28,
+	PARAM_SINCE = 1 << 29,
+	PARAM_OVER = 1 << 30,
 
 	PARAMS_SCAN = PARAM_FORMAT | PARAM_TIMEOUT | PARAM_START | PARAM_MODE | PARAM_DEPTH |
 		      PARAM_MAX_AGE | PARAM_MAX_PAUSE | PARAM_SCAN | PARAM_KEEP,
@@ -60,6 +62,9 @@ enum { PARAMS_PAGE_KEEP_SECONDS = 300 };
 
 /* Rows of a page, unless limit= says so. */
 enum { PARAMS_LIMIT_DEFAULT = 100, PARAMS_LIMIT_MAX = 10000 };
+
+/* Chains of a profile. */
+enum { PARAMS_SAMPLES_MAX = 1000000 };
 
 /* Strings and bytes belong to the uri. */
 struct params {
@@ -78,7 +83,8 @@ struct params {
 	uint64_t min_bytes;
 	bool retained, with_labels;
 	unsigned debug;
-	uint64_t over_us; /* between two scans whose difference is asked for; 0: it is not */
+	const char *since; /* NULL: not given; the id of a kept scan, or a time */
+	uint64_t over_us;  /* between two scans whose difference is asked for; 0: it is not */
 	/* Of objects. */
 	bool has_type;
 	ProtobufCBinaryData type;  /* its name exactly */

@@ -48,15 +48,29 @@ static void append_heading(const struct table *table, const char *name, size_t m
 	text_string(table->text, "\n");
 }
 
-static void append_sums(const struct table *table, const char *name, struct name_sums *sums,
+/* Those that there is something to say of. */
+static size_t count_sums(const struct name_sums *sums)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < sums->count; i++)
+		count += sums->sums[i].objects || sums->sums[i].bytes;
+	return count;
+}
+
+static void append_sums(const struct table *table, const char *name, const struct name_sums *sums,
 			size_t row_count)
 {
-	name_sums_sort(sums);
-	append_heading(table, name, sums->count > row_count ? sums->count : 0);
-	for (size_t i = 0; i < sums->count && i < row_count; i++) {
+	size_t count = count_sums(sums), shown = 0;
+
+	append_heading(table, name, count > row_count ? count : 0);
+	for (size_t i = 0; i < sums->count && shown < row_count; i++) {
+		if (!sums->sums[i].objects && !sums->sums[i].bytes)
+			continue;
 		append_figures(table, sums->sums[i].objects, sums->sums[i].bytes);
 		text_escaped(table->text, sums->sums[i].name, FRAME_COLUMNS);
 		text_end_line(table->text);
+		shown++;
 	}
 }
 
@@ -70,10 +84,12 @@ static void append_table(const struct table *table, const char *name, sum_maker 
 
 	name_sums_init(&sums);
 	err = make(&sums, page->tree);
-	if (err)
+	if (err) {
 		text_fail(table->text, err);
-	else
+	} else {
+		name_sums_sort(&sums);
 		append_sums(table, name, &sums, page->row_count);
+	}
 	name_sums_fini(&sums);
 }
 
@@ -113,22 +129,6 @@ static void append_chain(struct text *text, const struct chain_tree *tree, uint3
 	}
 }
 
-struct leaf {
-	uint32_t node;
-	int64_t objects, bytes;
-};
-
-static int compare_leaves(const void *a, const void *b)
-{
-	const struct leaf *x = a, *y = b;
-
-	if (x->bytes != y->bytes)
-		return x->bytes > y->bytes ? -1 : 1;
-	if (x->objects != y->objects)
-		return x->objects > y->objects ? -1 : 1;
-	return (x->node > y->node) - (x->node < y->node);
-}
-
 static bool contains(ProtobufCBinaryData text, ProtobufCBinaryData part)
 {
 	return part.len == 0 || (text.len && memmem(text.data, text.len, part.data, part.len));
@@ -154,25 +154,25 @@ static struct error *mark_through(const struct chain_page *page, uint8_t **ret)
 
 static struct error *append_leaves(const struct table *table, const struct chain_page *page)
 {
-	const struct chain_tree *tree = page->tree;
-	struct leaf *leaves scoped(freep) = calloc(tree->node_count + 1, sizeof(*leaves));
+	uint32_t *leaves scoped(freep) = NULL;
 	uint8_t *marks scoped(freep) = NULL;
-	size_t count = 0;
-	struct error *err = leaves ? mark_through(page, &marks) : &error_nomem;
+	size_t all = 0, count = 0;
+	struct error *err = chain_tree_leaves(page->tree, &leaves, &all);
 
+	if (!err)
+		err = mark_through(page, &marks);
 	if (err)
 		return err;
-	for (uint32_t i = 0; i < tree->node_count; i++) {
-		const struct chain_node *node = &tree->nodes[i];
-
-		if (marks[i] && chain_node_counts(node))
-			leaves[count++] = (struct leaf){ i, node->objects, node->bytes };
+	for (size_t i = 0; i < all; i++) {
+		if (marks[leaves[i]])
+			leaves[count++] = leaves[i];
 	}
-	qsort(leaves, count, sizeof(*leaves), compare_leaves);
 	append_heading(table, "CHAINS", count > page->row_count ? count : 0);
 	for (size_t i = 0; i < count && i < page->row_count; i++) {
-		append_figures(table, leaves[i].objects, leaves[i].bytes);
-		append_chain(table->text, tree, leaves[i].node);
+		const struct chain_node *node = &page->tree->nodes[leaves[i]];
+
+		append_figures(table, node->objects, node->bytes);
+		append_chain(table->text, page->tree, leaves[i]);
 		text_end_line(table->text);
 	}
 	return NULL;
@@ -208,7 +208,10 @@ void text_chains(struct text *text, const struct chain_page *given)
 	table.unit = size_unit_for(largest);
 	if (!page.through.len) {
 		append_table(&table, "ROOTS", name_sums_roots, &page);
-		append_table(&table, "TYPES", name_sums_types, &page);
+		if (page.types)
+			append_sums(&table, "TYPES", page.types, page.row_count);
+		else
+			append_table(&table, "TYPES", name_sums_types, &page);
 	}
 	text_fail(text, append_leaves(&table, &page));
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon/answer.h"
+#include "daemon/answer_diff.h"
 #include "daemon/answer_objects.h"
 #include "daemon/answer_profile.h"
 #include "daemon/params.h"
@@ -110,13 +111,20 @@ const struct route routes[] = {
 	  { FORMAT_PPROF, FORMAT_TEXT, FORMAT_JSON },
 	  true,
 	  answer_pprof_goroutine },
+	{ METHODS_READ,
+	  "pid/*/diff",
+	  ROLE_TARGET,
+	  PARAMS_SCAN | PARAMS_PROFILE | PARAM_SINCE | PARAM_OVER,
+	  { FORMAT_JSON, FORMAT_TEXT, FORMAT_PPROF },
+	  true,
+	  answer_diff },
 	{ 0 },
 };
 
 /* Paths of the contract that this version does not have; "**" stands for any rest. */
 static const char *const planned[] = {
-	"",           "metrics",       "sd",         "history", "pid/*/threads", "pid/*/leaks",
-	"pid/*/diff", "pid/*/metrics", "pid/*/core",
+	"",           "metrics", "sd", "history", "pid/*/threads", "pid/*/leaks", "pid/*/metrics",
+	"pid/*/core",
 };
 
 /* The next segment of a pattern, of which *pos is stepped behind its slash. */

@@ -30,4 +30,14 @@ static inline __attribute__((warn_unused_result)) bool checked_mul(uint64_t a, u
 	return true;
 }
 
+/* The sum of numbers with signs or, where it does not fit, the nearest number that does. */
+static inline int64_t bounded_add(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	if (__builtin_add_overflow(a, b, &sum))
+		return a < 0 ? INT64_MIN : INT64_MAX;
+	return sum;
+}
+
 #endif

@@ -204,3 +204,12 @@ void canned_goroutine_labels(Goheapd__ScanResult *result)
 	result->goroutines[1]->label_error = bytes(error);
 	result->goroutines[2]->has_has_no_labels = result->goroutines[2]->has_no_labels = true;
 }
+
+void canned_label_growth(Goheapd__LabelReport *report, unsigned growth)
+{
+	Goheapd__LabelUsage *usage = report->sets[0]->usage;
+
+	usage->goroutines += growth;
+	usage->reachable_bytes += (uint64_t)growth << 10;
+	usage->exclusive_bytes += (uint64_t)growth << 10;
+}

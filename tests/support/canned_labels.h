@@ -21,4 +21,7 @@ void canned_label_census(Goheapd__LabelReport *report);
 /* Gives the goroutines of the canned scan labels: odd ones, unreadable ones, none. */
 void canned_goroutine_labels(Goheapd__ScanResult *result);
 
+/* The first set has grown by so many goroutines of a KiB each. */
+void canned_label_growth(Goheapd__LabelReport *report, unsigned growth);
+
 #endif

@@ -148,6 +148,40 @@ Goheapd__ReferenceProfile *canned_profile(const Goheapd__HeapTotals *heap,
 	return &profile;
 }
 
+/* ---- types ---- */
+
+Goheapd__Histogram *canned_histogram(const Goheapd__HeapTotals *heap, unsigned growth)
+{
+	static const struct {
+		const char *name;
+		uint64_t objects, bytes;
+	} rows[] = {
+		{ "main.Session", 2000000, 2 * GIB },
+		{ "lru.Cache", 4000, 700 * MIB_BYTES },
+		{ "[]main.Item", 100, GIB / 4 },
+		{ "main.\xff", 1, 16 },
+	};
+	static Goheapd__TypeRow types[COUNT(rows)], *pointers[COUNT(rows)];
+	static Goheapd__Histogram histogram;
+
+	histogram = (Goheapd__Histogram)GOHEAPD__HISTOGRAM__INIT;
+	histogram.types = pointers;
+	histogram.n_types = COUNT(rows);
+	histogram.unknown_objects = heap->live_objects;
+	histogram.unknown_bytes = heap->live_bytes;
+	for (unsigned i = 0; i < COUNT(rows); i++) {
+		types[i] = (Goheapd__TypeRow)GOHEAPD__TYPE_ROW__INIT;
+		types[i].type = bytes(rows[i].name);
+		types[i].objects = rows[i].objects + (i == 0 ? growth : 0);
+		types[i].bytes = rows[i].bytes + (i == 0 ? (uint64_t)growth * 96 : 0);
+		histogram.unknown_objects -= types[i].objects;
+		histogram.unknown_bytes -= types[i].bytes;
+		histogram.typed_bytes += types[i].bytes;
+		pointers[i] = &types[i];
+	}
+	return &histogram;
+}
+
 /* ---- far too many ---- */
 
 static void *make(size_t count, size_t size)
