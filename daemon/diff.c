@@ -228,24 +228,25 @@ static double seconds_between(const Goheapd__ScanInfo *from, const Goheapd__Scan
 	return (double)(int64_t)(to->started_at_ns - from->started_at_ns) / NS_PER_SECOND;
 }
 
-struct error *diff_init(struct diff *ret, const Goheapd__ScanResult *from,
-			const Goheapd__ScanResult *to, uint32_t max_depth)
+struct error *diff_init(struct diff *ret, const struct diff_side *from, const struct diff_side *to,
+			uint32_t max_depth)
 {
+	const Goheapd__ScanResult *a = from->scan, *b = to->scan;
 	struct error *err;
 
 	*ret = (struct diff){
-		.seconds = seconds_between(from->scan, to->scan),
-		.live_bytes = change(from->heap->live_bytes, to->heap->live_bytes),
-		.live_objects = change(from->heap->live_objects, to->heap->live_objects),
+		.seconds = seconds_between(a->scan, b->scan),
+		.live_bytes = change(a->heap->live_bytes, b->heap->live_bytes),
+		.live_objects = change(a->heap->live_objects, b->heap->live_objects),
 	};
 	name_sums_init(&ret->types);
 	chain_tree_init(&ret->chains);
-	foresee(ret, from, to);
-	err = compare_types(ret, from->histogram, to->histogram);
+	foresee(ret, a, b);
+	err = compare_types(ret, from->objects->histogram, to->objects->histogram);
 	if (!err)
-		err = compare_chains(ret, from->profile, to->profile, max_depth);
-	if (!err && from->labels && to->labels)
-		err = compare_labels(ret, from->labels, to->labels);
+		err = compare_chains(ret, from->objects->profile, to->objects->profile, max_depth);
+	if (!err && a->labels && b->labels)
+		err = compare_labels(ret, a->labels, b->labels);
 	return err;
 }
 

@@ -32,12 +32,18 @@ struct diff {
 	bool has_labels; /* both scans say */
 };
 
+/* One of the two scans; both results are borrowed. */
+struct diff_side {
+	const Goheapd__ScanResult *scan;    /* identity, scan, heap and what there is of the rest */
+	const Goheapd__ScanResult *objects; /* profile and histogram; may be the same */
+};
+
 /*
- * Both results must have profile, histogram and heap, and have passed scan_check; they are borrowed
- * for the life of *ret. Give it back with diff_fini, also after a failure.
+ * The results must have passed scan_check and are needed as long as *ret. Give it back with
+ * diff_fini, also after a failure.
  */
-must_check struct error *diff_init(struct diff *ret, const Goheapd__ScanResult *from,
-				   const Goheapd__ScanResult *to, uint32_t max_depth);
+must_check struct error *diff_init(struct diff *ret, const struct diff_side *from,
+				   const struct diff_side *to, uint32_t max_depth);
 void diff_fini(struct diff *diff);
 
 #endif

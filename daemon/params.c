@@ -103,9 +103,15 @@ static struct error *set_keep(struct params *params, const char *value)
 	return err;
 }
 
+static bool is_scan_id(const char *value)
+{
+	return strlen(value) == SCAN_ID_DIGITS &&
+	       strspn(value, "0123456789abcdef") == SCAN_ID_DIGITS;
+}
+
 static struct error *set_scan(struct params *params, const char *value)
 {
-	if (strlen(value) != SCAN_ID_DIGITS || strspn(value, "0123456789abcdef") != SCAN_ID_DIGITS)
+	if (!is_scan_id(value))
 		return error_new(ERROR_BAD_REQUEST,
 				 "scan=%s: the id of a kept scan is wanted, as /pid/N/scans has it",
 				 value);
@@ -211,9 +217,11 @@ static struct error *set_over(struct params *params, const char *value)
 
 static struct error *set_since(struct params *params, const char *value)
 {
-	if (!*value)
+	if (!is_scan_id(value) && !rfc3339_is_valid(value))
 		return error_new(ERROR_BAD_REQUEST,
-				 "since=: the id of a kept scan or a time is wanted");
+				 "since=%s: the id of a kept scan is wanted, or a time like "
+				 "2026-02-03T02:58:11Z",
+				 value);
 	params->since = value;
 	return NULL;
 }

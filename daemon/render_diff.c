@@ -118,7 +118,9 @@ static void write_chain(struct text *text, const struct diff_view *view, uint32_
 
 	json_fields_init(&row);
 	json_add(&row, "chain", chain_list(view->chains, leaf));
-	if (view->to->profile->labels) {
+	if (!view->to->profile->labels) {
+		json_add_null(&row, "labels");
+	} else {
 		const struct chain_labels none = { 0 };
 		const struct chain_labels *labels =
 		    node->labels == ID_NONE ? &none : &view->chains->labels[node->labels];

@@ -45,3 +45,25 @@ bool rfc3339_is_valid(const char *text)
 	}
 	return strcmp(text + i, "Z") == 0;
 }
+
+bool rfc3339_parse(const char *text, uint64_t *ret_ns)
+{
+	static const char form[] = "%Y-%m-%dT%H:%M:%S";
+	struct tm tm = { 0 };
+	uint64_t ns = 0, scale = NS_PER_SECOND;
+	const char *rest;
+	time_t seconds;
+
+	rest = rfc3339_is_valid(text) ? strptime(text, form, &tm) : NULL;
+	if (!rest)
+		return false;
+	seconds = timegm(&tm);
+	for (rest += *rest == '.'; *rest != 'Z'; rest++) {
+		scale /= 10;
+		ns += (uint64_t)(*rest - '0') * scale;
+	}
+	if (seconds < 0 || (uint64_t)seconds >= UINT64_MAX / NS_PER_SECOND)
+		return false;
+	*ret_ns = (uint64_t)seconds * NS_PER_SECOND + ns;
+	return true;
+}

@@ -15,4 +15,7 @@ const char *rfc3339_format(uint64_t time_ns, char buffer[RFC3339_SIZE]);
 /* Whether text has that form. */
 bool rfc3339_is_valid(const char *text);
 
+/* The instant that such a text names; false if it is none, or before 1970 or after 2554. */
+bool rfc3339_parse(const char *text, uint64_t *ret_ns);
+
 #endif

@@ -27,20 +27,21 @@ VALUES = {"format": ("text", "xml"), "mode": ("stop", "x"), "depth": ("census", 
           "label": ("tenant=acme", "tenant"), "by": ("@module", "@x"), "detail": ("1", "2"),
           "max_depth": ("7", "0"), "max_samples": ("9", "0"), "min_bytes": ("64", "-1"),
           "sample": ("retained", "all"), "labels": ("1", "2"), "debug": ("0", "3"),
-          "gc": ("1", "x"), "seconds": ("1", "0"), "keep": ("30", "86401"),
+          "gc": ("1", "x"), "seconds": ("1", "0"), "over": ("0.02", "0"),
+          "since": (None, "x"), "keep": ("30", "86401"),
           "scan": ("0123456789abcdef", "0123456789abcdeF"), "type": ("main.Order", ""),
           "limit": ("5", "10001"), "cursor": ("0123456789abcdef.1", "x"), "top": ("2", "0"),
           "retained": ("1", "2"), "garbage": ("1", "2"), "contents": ("1", "2"),
           "object": ("0xc000123000", "c000123000")}
 
 # The same where a path takes others, and what else it must be given to answer at all.
-HEAP, GOROUTINE = "/debug/pprof/heap", "/debug/pprof/goroutine"
+HEAP, GOROUTINE, DIFF = "/debug/pprof/heap", "/debug/pprof/goroutine", "/diff"
 OF_OBJECTS = ("/histogram", "/objects", f"/object/{ADDRESS}", "/dominators")
 OTHER_VALUES = {("/profile", "format"): ("pprof", "json"), ("/profile", "depth"): ("full", "census"),
                 ("/profile", "by"): ("@module", "tenant"), (HEAP, "depth"): ("full", "census"),
                 (HEAP, "by"): ("@module", "tenant"), ("/debug/pprof", "format"): ("html", "pprof"),
+                (DIFF, "depth"): ("full", "census"), (DIFF, "by"): ("@module", "tenant"),
                 **{(path, "depth"): ("full", "census") for path in OF_OBJECTS}}
-NEEDS = {GOROUTINE: ("format", "json")}
 # What a path takes and has no answer to yet.
 ABSENT = {(GOROUTINE, "seconds")}
 
@@ -150,7 +151,7 @@ def kept_scan(path):
 
 
 def values_of(path, name):
-    if name == "scan":
+    if name in ("scan", "since"):
         return kept_scan(path), VALUES[name][1]
     if name == "cursor":
         row = "ffffffff.1" if "dominators" in path else "1"
@@ -158,11 +159,17 @@ def values_of(path, name):
     return OTHER_VALUES.get((end_of(path), name), VALUES[name])
 
 
+def needs(path, names):
+    if end_of(path) == GOROUTINE and "format" not in names:
+        return [("format", "json")]
+    if end_of(path) == DIFF and not {"over", "since"} & names:
+        return [("since", kept_scan(path)) if "scan" in names else ("over", "0.02")]
+    return []
+
+
 def request(path, *parameters, separator="?", pid=PID):
     """The path filled in, with what it needs."""
-    given = [*parameters]
-    if end_of(path) in NEEDS and NEEDS[end_of(path)][0] not in [name for name, _ in given]:
-        given.append(NEEDS[end_of(path)])
+    given = [*parameters, *needs(path, {name for name, _ in parameters})]
     words = [f"{name}={value}" for name, value in given]
     if separator == "/":
         return "/".join([fill(path, pid), *words])
@@ -349,7 +356,7 @@ def _():
     path = build_fixture("demo", "1.26")
     with Daemon() as real, Fixture([path]) as target:
         for documented, operation, parameters in operations():
-            if "{pid}" not in documented or end_of(documented) in ("/profile", HEAP,
+            if "{pid}" not in documented or end_of(documented) in ("/profile", HEAP, DIFF,
                                                                   *OF_OBJECTS):
                 continue
             more = [("max_pause", 10)] if "max_pause" in parameters else []

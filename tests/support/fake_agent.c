@@ -53,6 +53,7 @@ static struct kept {
 	char id[64];
 	uint32_t pid;
 	uint64_t until_ns;
+	unsigned growth;
 } kept_scans[KEPT_MAX];
 static unsigned kept_count;
 /* The scan that waits, of which there is one at a time. */
@@ -261,25 +262,26 @@ static void answer_labels(Goheapd__ScanResult *result, const Goheapd__Scan *scan
 		canned_label_census(result->labels);
 }
 
-/* Each scan of the one that grows finds more. */
-static void answer_analysis(Goheapd__ScanResult *result, const Goheapd__Scan *scan)
+static void answer_analysis(Goheapd__ScanResult *result, const Goheapd__Scan *scan, unsigned growth)
 {
-	static unsigned growth;
-
 	if (scan->pid == PID_HUGE) {
 		result->profile = canned_huge_profile(40000, 2);
 		result->heap->live_bytes = result->profile->bytes;
 		result->heap->live_objects = result->profile->objects;
 		return;
 	}
-	growth += scan->pid == PID_GROWS ? 120 : 0;
-	result->scan->started_at_ns += (uint64_t)growth / 120 * 30000000000;
-	result->heap->live_bytes += (uint64_t)growth * 96;
-	result->heap->live_objects += growth;
 	if (scan->analysis->profile)
 		result->profile = canned_profile(result->heap, scan->analysis->profile, growth);
 	if (scan->analysis->histogram)
 		result->histogram = canned_histogram(result->heap, growth);
+}
+
+/* By so many sessions, 120 in half a minute. */
+static void grow(Goheapd__ScanResult *result, unsigned growth)
+{
+	result->scan->started_at_ns += (uint64_t)growth / 120 * 30000000000;
+	result->heap->live_bytes += (uint64_t)growth * 96;
+	result->heap->live_objects += growth;
 	if (result->labels)
 		canned_label_growth(result->labels, growth);
 }
@@ -341,7 +343,7 @@ static void drop_kept(struct kept *kept)
 	memmove(kept, kept + 1, (size_t)(kept_scans + --kept_count - kept) * sizeof(*kept));
 }
 
-static void keep(const Goheapd__Scan *scan, Goheapd__ScanResult *result)
+static void keep(const Goheapd__Scan *scan, Goheapd__ScanResult *result, unsigned growth)
 {
 	struct kept *kept;
 
@@ -354,6 +356,7 @@ static void keep(const Goheapd__Scan *scan, Goheapd__ScanResult *result)
 	snprintf(kept->id, sizeof(kept->id), "%.*s", (int)scan->keep->id.len,
 		 (const char *)scan->keep->id.data);
 	kept->pid = scan->pid;
+	kept->growth = growth;
 	kept->until_ns = result->kept_until_ns = until_ns(scan->keep->ms);
 }
 
@@ -377,7 +380,7 @@ static void answer_list_kept(const Goheapd__Request *request)
 	send_answer(&answer, request->id);
 }
 
-static void send_scan(uint32_t id, const Goheapd__Scan *scan)
+static void send_scan(uint32_t id, const Goheapd__Scan *scan, unsigned growth)
 {
 	Goheapd__Answer answer = GOHEAPD__ANSWER__INIT;
 	Goheapd__ScanResult *result = canned_scan();
@@ -397,9 +400,11 @@ static void send_scan(uint32_t id, const Goheapd__Scan *scan)
 	if (!scan->want_mappings)
 		result->n_mappings = 0;
 	answer_labels(result, scan);
+	if (growth)
+		grow(result, growth);
 	if (scan->analysis)
-		answer_analysis(result, scan);
-	keep(scan, result);
+		answer_analysis(result, scan, growth);
+	keep(scan, result, growth);
 	answer.body_case = GOHEAPD__ANSWER__BODY_SCAN;
 	answer.scan = result;
 	send_answer(&answer, id);
@@ -419,6 +424,7 @@ static void log_labels(const Goheapd__Scan *scan)
 
 static void answer_scan(const Goheapd__Request *request)
 {
+	static unsigned growth; /* of the one that grows with each scan */
 	const Goheapd__Scan *scan = request->scan;
 
 	fprintf(stderr, "fake: scan pid=%u mode=%d depth=%d pause=%lu uid=%u path=%.*s\n",
@@ -439,7 +445,8 @@ static void answer_scan(const Goheapd__Request *request)
 		slow.scan.analysis = NULL;
 		slow.due_ms = now_ms() + SLOW_MS;
 	} else {
-		send_scan(request->id, scan);
+		growth += scan->pid == PID_GROWS ? 120 : 0;
+		send_scan(request->id, scan, scan->pid == PID_GROWS ? growth : 0);
 	}
 }
 
@@ -468,7 +475,7 @@ static void answer_ask(const Goheapd__Request *request)
 	}
 	scan.pid = kept->pid;
 	scan.analysis = ask->analysis;
-	send_scan(request->id, &scan);
+	send_scan(request->id, &scan, kept->growth);
 }
 
 static void answer_cancel(const Goheapd__Request *request)
@@ -523,7 +530,7 @@ static void wait_for_request(void)
 		if (left_ms > 0 && poll(&readable, 1, (int)left_ms) > 0)
 			return;
 		if (left_ms <= 0) {
-			send_scan(slow.id, &slow.scan);
+			send_scan(slow.id, &slow.scan, 0);
 			slow.id = 0;
 		}
 	}

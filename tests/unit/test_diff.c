@@ -113,9 +113,11 @@ static void add_set(struct made *m, const char *tenant, uint64_t goroutines, uin
 
 static struct diff compare(const struct made *from, const struct made *to)
 {
+	const struct diff_side a = { &from->result, &from->result };
+	const struct diff_side b = { &to->result, &to->result };
 	struct diff diff;
 
-	assert_success(diff_init(&diff, &from->result, &to->result, 256));
+	assert_success(diff_init(&diff, &a, &b, 256));
 	return diff;
 }
 

@@ -289,6 +289,7 @@ static void seconds_have_microseconds(void **state)
 static void times_are_rfc_3339(void **state)
 {
 	char text[RFC3339_SIZE];
+	uint64_t ns;
 
 	(void)state;
 	assert_string_equal(rfc3339_format(0, text), "1970-01-01T00:00:00Z");
@@ -297,6 +298,16 @@ static void times_are_rfc_3339(void **state)
 			    "2026-02-03T02:58:11.000000001Z");
 	assert_string_equal(rfc3339_format(UINT64_MAX, text), "2554-07-21T23:34:33.709551615Z");
 	assert_true(rfc3339_is_valid("2026-02-03T02:58:11.25Z"));
+	assert_true(rfc3339_parse("2026-02-03T02:58:11.25Z", &ns));
+	assert_int_equal(ns, 1770087491250000000);
+	assert_true(rfc3339_parse("2024-02-29T00:00:00.000000001Z", &ns));
+	assert_int_equal(ns, 1709164800000000001);
+	assert_true(rfc3339_parse("1970-01-01T00:00:00Z", &ns));
+	assert_int_equal(ns, 0);
+	assert_false(rfc3339_parse("1969-12-31T23:59:59Z", &ns));
+	assert_false(rfc3339_parse("2555-01-01T00:00:00Z", &ns));
+	assert_false(rfc3339_parse("2026-13-03T02:58:11Z", &ns));
+	assert_false(rfc3339_parse("2026-02-03T02:58:11", &ns));
 	assert_false(rfc3339_is_valid("2026-02-03T02:58:11.25+01:00"));
 	assert_false(rfc3339_is_valid("2026-02-03T02:58:11.1234567890Z"));
 	assert_false(rfc3339_is_valid("2026-02-03"));
