@@ -150,7 +150,7 @@ Goheapd__ReferenceProfile *canned_profile(const Goheapd__HeapTotals *heap,
 
 /* ---- types ---- */
 
-Goheapd__Histogram *canned_histogram(const Goheapd__HeapTotals *heap, unsigned growth)
+Goheapd__Histogram *canned_types(const Goheapd__HeapTotals *heap, unsigned growth)
 {
 	static const struct {
 		const char *name;

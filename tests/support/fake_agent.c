@@ -272,8 +272,8 @@ static void answer_analysis(Goheapd__ScanResult *result, const Goheapd__Scan *sc
 	}
 	if (scan->analysis->profile)
 		result->profile = canned_profile(result->heap, scan->analysis->profile, growth);
-	if (scan->analysis->histogram)
-		result->histogram = canned_histogram(result->heap, growth);
+	if (scan->analysis->profile && scan->analysis->histogram)
+		result->histogram = canned_types(result->heap, growth);
 }
 
 /* By so many sessions, 120 in half a minute. */
