@@ -262,18 +262,15 @@ static void answer_labels(Goheapd__ScanResult *result, const Goheapd__Scan *scan
 		canned_label_census(result->labels);
 }
 
-static void answer_analysis(Goheapd__ScanResult *result, const Goheapd__Scan *scan, unsigned growth)
+static void answer_profile(Goheapd__ScanResult *result, const Goheapd__Scan *scan, unsigned growth)
 {
 	if (scan->pid == PID_HUGE) {
 		result->profile = canned_huge_profile(40000, 2);
 		result->heap->live_bytes = result->profile->bytes;
 		result->heap->live_objects = result->profile->objects;
-		return;
-	}
-	if (scan->analysis->profile)
+	} else {
 		result->profile = canned_profile(result->heap, scan->analysis->profile, growth);
-	if (scan->analysis->profile && scan->analysis->histogram)
-		result->histogram = canned_types(result->heap, growth);
+	}
 }
 
 /* By so many sessions, 120 in half a minute. */
@@ -317,13 +314,15 @@ static void answer_pages(Goheapd__ScanResult *result, const Goheapd__Analysis *a
 	}
 }
 
-static void answer_analysis(Goheapd__ScanResult *result, const Goheapd__Scan *scan)
+static void answer_analysis(Goheapd__ScanResult *result, const Goheapd__Scan *scan, unsigned growth)
 {
 	const Goheapd__Analysis *analysis = scan->analysis;
 
 	if (analysis->profile)
-		answer_profile(result, scan);
-	if (analysis->histogram)
+		answer_profile(result, scan, growth);
+	if (analysis->histogram && analysis->profile)
+		result->histogram = canned_types(result->heap, growth); /* to compare */
+	else if (analysis->histogram)
 		answer_histogram(result, analysis->histogram);
 	if (analysis->object)
 		answer_object(result, analysis->object);
