@@ -79,6 +79,12 @@ static bool is_about_bytes(const struct error *err)
 	return error_code(err) == ERROR_FORMAT;
 }
 
+static void sort(struct variable_list *globals)
+{
+	if (globals->count)
+		qsort(globals->items, globals->count, sizeof(struct global_place), by_addr);
+}
+
 struct error *variable_globals_read(struct variable_reader *reader)
 {
 	struct variable_list *globals = &reader->table->globals;
@@ -95,15 +101,18 @@ struct error *variable_globals_read(struct variable_reader *reader)
 	count = reader->symbols ? elf_symbols_count(reader->symbols) : 0;
 	for (uint32_t i = 0; i < count && !err; i++)
 		err = add_symbol(reader, elf_symbols_at(reader->symbols, i));
-	if (!err && globals->count)
-		qsort(globals->items, globals->count, sizeof(struct global_place), by_addr);
+	sort(globals);
+	if (!err)
+		err = variable_statics_read(reader);
+	sort(globals);
 	return err;
 }
 
-static const struct global_place *find_place(const struct variable_table *table, taddr slot)
+const struct global_place *variable_global_at(const struct variable_table *table, size_t count,
+					      taddr slot)
 {
 	const struct global_place *places = (const struct global_place *)table->globals.items;
-	size_t low = 0, high = table->globals.count;
+	size_t low = 0, high = count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
@@ -121,8 +130,8 @@ static const struct global_place *find_place(const struct variable_table *table,
 
 bool variable_globals_find(const struct variable_table *table, taddr slot, struct variable *ret)
 {
-	const struct global_place *place = find_place(table, slot);
-	struct error *err;
+	const struct global_place *place = variable_global_at(table, table->globals.count, slot);
+	struct error *err = NULL;
 
 	if (!place)
 		return false;
@@ -132,8 +141,11 @@ bool variable_globals_find(const struct variable_table *table, taddr slot, struc
 		.kind = place->is_made_up ? VARIABLE_NAMELESS : VARIABLE_GLOBAL,
 		.addr = place->addr,
 		.size = place->size,
+		.type = place->made_type,
+		.is_array = place->is_array,
 	};
-	err = go_types_by_index(table->types, place->type, &ret->type);
+	if (place->type)
+		err = go_types_by_index(table->types, place->type, &ret->type);
 	if (err)
 		ret->type = TYPE_UNKNOWN;
 	error_free(err);

@@ -40,7 +40,9 @@ struct global_place {
 	uint64_t size;
 	uint32_t type; /* number in the index; 0: not known */
 	name_id name, package;
-	bool is_made_up; /* by the compiler */
+	type_id made_type; /* of data that only a variable leads to */
+	bool is_array;     /* there may be more than one of made_type */
+	bool is_made_up;   /* by the compiler */
 };
 
 /* A function with a frame on some stack. */
@@ -136,6 +138,7 @@ static inline const char *variable_text(const struct variable_table *table, name
 
 /* Each reads its part. */
 must_check struct error *variable_globals_read(struct variable_reader *reader);
+must_check struct error *variable_statics_read(struct variable_reader *reader);
 must_check struct error *variable_frames_read(struct variable_reader *reader);
 must_check struct error *variable_queues_read(struct variable_reader *reader);
 
@@ -161,6 +164,10 @@ variable_function_place(const struct variable_table *table, uint32_t place)
 {
 	return (const struct function_place *)table->functions.items + place;
 }
+
+/* The place that holds addr, of the first count, which are in order; NULL: none does. */
+const struct global_place *variable_global_at(const struct variable_table *table, size_t count,
+					      taddr addr);
 
 /* Each finds a variable, if it is there. */
 bool variable_globals_find(const struct variable_table *table, taddr slot, struct variable *ret);

@@ -6,6 +6,7 @@
 #ifndef AGENT_GORUNTIME_VARIABLE_TABLE_H
 #define AGENT_GORUNTIME_VARIABLE_TABLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "agent/goruntime/go_type.h"
@@ -43,6 +44,7 @@ struct variable {
 	taddr addr;    /* where it begins; 0: in no one place */
 	uint64_t size; /* 0: not known */
 	type_id type;
+	bool is_array; /* as many of the type, one after the other, as there is room for */
 };
 
 /*
