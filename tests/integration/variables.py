@@ -12,7 +12,7 @@ from tap import Suite, check, check_equal, note
 
 STRIPPED, NO_DWARF = ("-ldflags=-s -w",), ("-ldflags=-w",)
 GLOBAL, LOCAL, TEMPORARY, NAMELESS, RUNTIME = range(5)
-KINDS = {"global": GLOBAL, "local": LOCAL, "temporary": TEMPORARY, "static": NAMELESS,
+KINDS = {"global": GLOBAL, "local": LOCAL, "temporary": TEMPORARY, "static": GLOBAL,
          "runtime": RUNTIME}
 
 Root = collections.namedtuple("Root", "value name package kind type size offset file line root")
@@ -42,6 +42,8 @@ def with_symbols(held):
     """Symbols name globals and know no types; a frame's words are its function's."""
     if held["kind"] == "local":
         return held["function"] + ".", TEMPORARY, "?"  # or of what is inlined into it
+    if held["kind"] == "static":
+        return "(nameless data)", NAMELESS, "?"
     return held["name"], KINDS[held["kind"]], "?"
 
 
