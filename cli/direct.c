@@ -142,7 +142,7 @@ static struct error *ask_of_objects(const struct direct *direct, struct object_q
 	if (params->contents && geteuid() != 0)
 		return error_new(ERROR_FORBIDDEN, "--contents is for root, as a daemon has it");
 	err = direct->options->command->query(query, params);
-	if (!err)
+	if (!err && !object_query_is_empty(query))
 		*ret = &query->analysis;
 	return err;
 }

@@ -201,6 +201,27 @@ static struct error *check_object(const Goheapd__Object *object, const Goheapd__
 	return err;
 }
 
+/* ---- goroutines ---- */
+
+static bool is_alive(const Goheapd__Goroutine *g)
+{
+	return strcmp(g->status, "idle") != 0 && strcmp(g->status, "dead") != 0 &&
+	       strcmp(g->status, "deadextra") != 0;
+}
+
+static struct error *check_goroutines(const Goheapd__ScanResult *result)
+{
+	for (size_t i = 0; i < result->n_goroutines; i++) {
+		const Goheapd__Goroutine *g = result->goroutines[i];
+
+		if (!g->has_retained_bytes && is_alive(g))
+			return error_new(ERROR_SYSTEM,
+					 "it does not say what goroutine %" PRIu64 " retains",
+					 g->id);
+	}
+	return NULL;
+}
+
 struct error *analysis_check(const Goheapd__ScanResult *result, const Goheapd__Analysis *analysis)
 {
 	struct error *err = NULL;
@@ -213,5 +234,7 @@ struct error *analysis_check(const Goheapd__ScanResult *result, const Goheapd__A
 		err = check_object(result->object, analysis->object);
 	if (!err && analysis->dominators)
 		err = check_dominators(result->dominators, analysis->dominators);
+	if (!err && analysis->goroutine_retained)
+		err = check_goroutines(result);
 	return err;
 }

@@ -6,6 +6,7 @@
 #include "daemon/answer_scan.h"
 #include "daemon/auth.h"
 #include "daemon/exchange.h"
+#include "daemon/object_query.h"
 #include "daemon/process.h"
 #include "daemon/render.h"
 
@@ -118,8 +119,13 @@ struct error *answer_goroutines(struct exchange *exchange)
 		[FORMAT_TEXT] = render_text_goroutines,
 	};
 	unsigned dead = exchange->params.dead ? SCAN_DEAD_GOROUTINES : 0;
+	struct object_query query;
+	struct error *err = object_query_goroutines(&query, &exchange->params);
 
-	return answer_scan(exchange, SCAN_GOROUTINES | dead, NULL, renderers);
+	if (err)
+		return err;
+	return answer_scan(exchange, SCAN_GOROUTINES | dead,
+			   object_query_is_empty(&query) ? NULL : &query.analysis, renderers);
 }
 
 struct error *answer_mappings(struct exchange *exchange)

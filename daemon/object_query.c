@@ -45,6 +45,23 @@ struct error *object_query_object(struct object_query *query, const struct param
 	return err;
 }
 
+/* Goroutines themselves are no part of it. */
+struct error *object_query_goroutines(struct object_query *query, const struct params *params)
+{
+	goheapd__analysis__init(&query->analysis);
+	query->analysis.has_goroutine_retained = query->analysis.goroutine_retained =
+	    params->retained;
+	return params->retained ? params_check_depth(params) : NULL;
+}
+
+bool object_query_is_empty(const struct object_query *query)
+{
+	const Goheapd__Analysis *asked = &query->analysis;
+
+	return !asked->profile && !asked->histogram && !asked->objects && !asked->object &&
+	       !asked->dominators && !asked->goroutine_retained;
+}
+
 struct error *object_query_dominators(struct object_query *query, const struct params *params)
 {
 	struct error *err = params_check_depth(params);

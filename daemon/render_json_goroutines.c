@@ -79,7 +79,7 @@ static void add_goroutine(struct text *text, const Goheapd__ScanResult *result,
 		json_add_address(&fields, "blocked_on", g->blocked_on);
 	else
 		json_add_null(&fields, "blocked_on");
-	json_add_null(&fields, "retained_bytes");
+	json_add_optional_u64(&fields, "retained_bytes", g->has_retained_bytes, g->retained_bytes);
 	json_add_optional_bytes(&fields, "error", g->has_error, g->error);
 	add_frames(&fields, result, g);
 	json_write_element(text, &fields);

@@ -40,7 +40,7 @@ static void append_labels(struct text *text, const Goheapd__Goroutine *g)
 		text_string(text, "}");
 }
 
-/* "[chan receive, 5 minutes, locked to thread]": minutes only, as Go has it. */
+/* "[chan receive, 5 minutes, locked to thread]": minutes only, as Go has it; the last is ours. */
 static void append_state(struct text *text, const Goheapd__Goroutine *g, uint64_t now_ns)
 {
 	text_printf(text, "goroutine %" PRIu64 " [", g->id);
@@ -56,6 +56,10 @@ static void append_state(struct text *text, const Goheapd__Goroutine *g, uint64_
 	}
 	if (g->has_locked_thread)
 		text_string(text, ", locked to thread");
+	if (g->has_retained_bytes) {
+		text_string(text, ", retains ");
+		text_size(text, g->retained_bytes);
+	}
 	text_string(text, "]");
 	append_labels(text, g);
 	text_string(text, ":\n");

@@ -37,7 +37,7 @@ const struct route routes[] = {
 	{ METHODS_READ,
 	  "pid/*/goroutines",
 	  ROLE_TARGET,
-	  PARAMS_SCAN | PARAM_DEAD,
+	  PARAMS_SCAN | PARAM_DEAD | PARAM_RETAINED,
 	  { FORMAT_JSON, FORMAT_TEXT },
 	  true,
 	  answer_goroutines },

@@ -11,6 +11,7 @@
 #include "agent/report/frame_list.h"
 #include "agent/report/label_pairs.h"
 #include "agent/report/message.h"
+#include "agent/report/retained.h"
 
 struct goroutine_list {
 	struct goroutine_list_input input;
@@ -207,6 +208,11 @@ static struct error *add_goroutine(const struct goroutine_list *list, uint32_t i
 	return fill(list, index, message);
 }
 
+static bool is_alive(const struct goroutine_list *list, uint32_t index)
+{
+	return goroutine_is_alive(goroutine_table_at(list->input.goroutines, index));
+}
+
 struct error *goroutine_list_fill(const struct goroutine_list *list, Goheapd__ScanResult *result)
 {
 	struct error *err = fill_shared(&list->frames, result);
@@ -214,14 +220,31 @@ struct error *goroutine_list_fill(const struct goroutine_list *list, Goheapd__Sc
 	if (err)
 		return error_context(err, "frames");
 	for (uint32_t i = 0; i < list->count; i++) {
-		if (!list->input.want_dead &&
-		    !goroutine_is_alive(goroutine_table_at(list->input.goroutines, i)))
+		if (!list->input.want_dead && !is_alive(list, i))
 			continue;
 		err = add_goroutine(list, i, result);
 		if (err)
 			return error_context(err, "goroutine %u", i);
 	}
 	return NULL;
+}
+
+void goroutine_list_fill_retained(const struct goroutine_list *list,
+				  const struct retained *retained, Goheapd__ScanResult *result)
+{
+	size_t place = 0;
+
+	for (uint32_t i = 0; i < list->count && place < result->n_goroutines; i++) {
+		bool alive = is_alive(list, i);
+
+		if (!alive && !list->input.want_dead)
+			continue;
+		result->goroutines[place]->has_retained_bytes = alive;
+		if (alive)
+			result->goroutines[place]->retained_bytes =
+			    retained_of_goroutine(retained, i);
+		place++;
+	}
 }
 
 void goroutine_list_free(struct goroutine_list *list)

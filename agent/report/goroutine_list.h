@@ -14,6 +14,7 @@
 struct goroutine_table;
 struct label_table;
 struct module_table;
+struct retained;
 struct stack_scan;
 struct stack_walker;
 
@@ -36,8 +37,13 @@ must_check struct error *goroutine_list_read(const struct goroutine_list_input *
 void goroutine_list_free(struct goroutine_list *list);
 DEFINE_FREEP(goroutine_list, goroutine_list_free)
 
-/* Fills result's goroutines, and the frames and traces that they name; the target's memory is not read. */
+/* Fills result's goroutines, and the frames and traces that they name; the target's memory is not
+ * read. */
 must_check struct error *goroutine_list_fill(const struct goroutine_list *list,
 					     Goheapd__ScanResult *result);
+
+/* What each of them retains, once result has been filled; dead ones retain nothing. */
+void goroutine_list_fill_retained(const struct goroutine_list *list,
+				  const struct retained *retained, Goheapd__ScanResult *result);
 
 #endif

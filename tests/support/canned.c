@@ -337,7 +337,7 @@ static Goheapd__Goroutine *waiting_goroutine(void)
 	g.status = "waiting";
 	g.has_wait_reason = g.has_waiting_since_ns = g.has_created_by = g.has_creator_id =
 	    g.has_locked_thread = g.has_stack_in_use_bytes = g.has_blocked_on = g.has_trace =
-		g.has_thread = true;
+		g.has_thread = g.has_retained_bytes = true;
 	g.wait_reason = bytes("chan receive");
 	g.waiting_since_ns = scan_time_ns - 301000000000; /* five minutes and a second */
 	g.created_by = CREATOR;
@@ -346,6 +346,7 @@ static Goheapd__Goroutine *waiting_goroutine(void)
 	g.locked_thread = 5001;
 	g.stack_bytes = 8192;
 	g.stack_in_use_bytes = 600;
+	g.retained_bytes = 1310720;
 	g.blocked_on = 0xc000123000;
 	g.trace = WAITING_TRACE;
 	return &g;
