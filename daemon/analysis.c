@@ -41,7 +41,8 @@ bool analysis_answers(const Goheapd__Analysis *had, const Goheapd__Analysis *wan
 	       part_answers(had->objects, wanted->objects) &&
 	       part_answers(had->object, wanted->object) &&
 	       part_answers(had->dominators, wanted->dominators) &&
-	       (had->goroutine_retained || !wanted->goroutine_retained);
+	       (had->goroutine_retained || !wanted->goroutine_retained) &&
+	       (had->label_types || !wanted->label_types);
 }
 
 struct error *analysis_copy(const Goheapd__Analysis *analysis, Goheapd__Analysis **ret,

@@ -99,17 +99,33 @@ static struct error *check_metrics(const struct exchange *exchange)
 			 format_name(exchange->format));
 }
 
+/*
+ * detail=1 says of what types the memory of label sets is, which takes a walk of all that is live.
+ * A kept scan tells what it was made with.
+ */
+static bool wants_types(const struct exchange *exchange)
+{
+	return exchange->params.labels.detail && !exchange->kept &&
+	       exchange->params.depth == GOHEAPD__DEPTH__DEPTH_FULL;
+}
+
 struct error *answer_memusage(struct exchange *exchange)
 {
+	static const Goheapd__Analysis types = {
+		PROTOBUF_C_MESSAGE_INIT(&goheapd__analysis__descriptor),
+		.has_label_types = true,
+		.label_types = true,
+	};
 	static scan_renderer *const renderers[FORMAT_END] = {
 		[FORMAT_JSON] = render_json_memusage,
 		[FORMAT_TEXT] = render_text_memusage,
 		[FORMAT_PROMETHEUS] = render_prometheus_memusage,
 		[FORMAT_OPENMETRICS] = render_openmetrics_memusage,
 	};
+	const Goheapd__Analysis *analysis = wants_types(exchange) ? &types : NULL;
 	struct error *err = check_metrics(exchange);
 
-	return err ? err : answer_scan(exchange, SCAN_MEMORY | SCAN_LABELS, NULL, renderers);
+	return err ? err : answer_scan(exchange, SCAN_MEMORY | SCAN_LABELS, analysis, renderers);
 }
 
 struct error *answer_goroutines(struct exchange *exchange)

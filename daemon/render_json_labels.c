@@ -50,10 +50,42 @@ static void add_sizes(struct json_fields *fields, const Goheapd__LabelUsage *usa
 	json_add_u64(fields, "stack_bytes", usage->stack_bytes);
 }
 
-/* Objects have no types yet: which five hold the most is not known. */
+static json_t *type_object(const Goheapd__TypeRow *row)
+{
+	struct json_fields fields;
+	json_t *object = NULL;
+
+	json_fields_init(&fields);
+	json_add_bytes(&fields, "type", row->type);
+	json_add_u64(&fields, "objects", row->objects);
+	json_add_u64(&fields, "bytes", row->bytes);
+	error_free(json_fields_finish(&fields, &object));
+	return object;
+}
+
+/* Null where types were not looked for, as in a census. */
+static void add_types(struct json_fields *fields, const Goheapd__LabelUsage *usage)
+{
+	json_t *list = json_array();
+	bool failed = !list;
+
+	if (!usage->types_known) {
+		json_decref(list);
+		json_add_null(fields, "top_types");
+		return;
+	}
+	for (size_t i = 0; !failed && i < usage->n_top_types; i++)
+		failed = json_array_append_new(list, type_object(usage->top_types[i])) < 0;
+	if (failed) {
+		json_decref(list);
+		list = NULL;
+	}
+	json_add(fields, "top_types", list);
+}
+
 static void add_detail(struct json_fields *fields, const Goheapd__LabelUsage *usage)
 {
-	json_add_null(fields, "top_types");
+	add_types(fields, usage);
 	json_add_optional_u64(fields, "parked_goroutines", usage->has_parked_goroutines,
 			      usage->parked_goroutines);
 }

@@ -70,8 +70,8 @@ struct error *label_usage_init_sets(struct label_usage *usage, const struct deco
 	return err;
 }
 
-static struct label_attribution attribution_of(const struct label_usage *usage,
-					       const struct decoded *decoded)
+struct label_attribution label_usage_attribution(const struct label_usage *usage,
+						 const struct decoded *decoded)
 {
 	return (struct label_attribution){
 		.graph = decoded->graph,
@@ -93,7 +93,7 @@ static struct error *make_memory(struct label_usage *usage)
 struct error *label_usage_mark(struct label_usage *usage, const struct decoded *decoded,
 			       struct mark **ret)
 {
-	const struct label_attribution input = attribution_of(usage, decoded);
+	const struct label_attribution input = label_usage_attribution(usage, decoded);
 	struct error *err = make_memory(usage);
 
 	return err ? err : label_mark(&input, usage->memory, ret);
@@ -101,7 +101,7 @@ struct error *label_usage_mark(struct label_usage *usage, const struct decoded *
 
 struct error *label_usage_count(struct label_usage *usage, const struct decoded *decoded)
 {
-	const struct label_attribution input = attribution_of(usage, decoded);
+	const struct label_attribution input = label_usage_attribution(usage, decoded);
 	struct error *err;
 
 	count_goroutines(usage, decoded->goroutines);

@@ -34,6 +34,10 @@ void label_usage_fini(struct label_usage *usage);
 must_check struct error *label_usage_init_sets(struct label_usage *usage,
 					       const struct decoded *decoded);
 
+/* The same partition, to ask more of it; all that it points to is borrowed. */
+struct label_attribution label_usage_attribution(const struct label_usage *usage,
+						 const struct decoded *decoded);
+
 /* Marks the graph for all uses, and has the memory of parties counted by that. */
 must_check struct error *label_usage_mark(struct label_usage *usage, const struct decoded *decoded,
 					  struct mark **ret);

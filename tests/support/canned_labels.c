@@ -170,11 +170,23 @@ void canned_group(Goheapd__LabelReport *report)
 	report->n_groups = GROUPS;
 }
 
+/* Of sets alone the types are known; the last of these has none alone. */
 void canned_detail(void)
 {
+	static Goheapd__TypeRow rows[2], *pointers[2] = { &rows[0], &rows[1] };
+
+	for (unsigned i = 0; i < 2; i++) {
+		rows[i] = (Goheapd__TypeRow)GOHEAPD__TYPE_ROW__INIT;
+		rows[i].type = bytes(i ? "[]uint8" : "main.Order");
+		rows[i].objects = 500 - i;
+		rows[i].bytes = 48000 >> i;
+	}
 	for (unsigned i = 0; i < USAGES; i++) {
 		usages[i].has_parked_goroutines = true;
 		usages[i].parked_goroutines = usages[i].goroutines / 2;
+		usages[i].has_types_known = usages[i].types_known = i < SETS;
+		usages[i].top_types = pointers;
+		usages[i].n_top_types = i + 1 < SETS ? 2 : 0;
 	}
 }
 

@@ -6,6 +6,7 @@
 
 #include "agent/analysis/graph.h"
 #include "agent/analysis/label_attribution.h"
+#include "agent/analysis/label_holder.h"
 #include "agent/analysis/label_owner.h"
 #include "agent/analysis/mark.h"
 #include "agent/analysis/root_set.h"
@@ -119,6 +120,30 @@ static void attribute_by_marking(const struct fixture *f, const struct label_att
 	mark_free(plain);
 }
 
+/* Object by object, who holds what alone is what the sums say. */
+static void assert_holders_agree(const struct fixture *f, const struct label_attribution *input)
+{
+	struct size_count *alone = calloc(f->party_count, sizeof(*alone));
+	const struct span_table *spans = fake_heap_spans(f->heap);
+	struct label_holders *holders;
+
+	assert_non_null(alone);
+	assert_success(label_holders_find(input, &holders));
+	for (uint32_t i = 1; i < span_table_object_end(spans); i++) {
+		uint32_t party = label_holder(holders, i);
+
+		if (party == LABEL_NO_HOLDER)
+			continue;
+		assert_true(party < f->party_count);
+		alone[party].objects++;
+		alone[party].bytes += span_table_span_of(spans, i)->elem_size;
+	}
+	for (uint32_t i = 0; i < f->party_count; i++)
+		assert_memory_equal(&alone[i], &f->usage[i].exclusive, sizeof(*alone));
+	label_holders_free(holders);
+	free(alone);
+}
+
 static void attribute(struct fixture *f, unsigned threads)
 {
 	struct party_usage *by_marking = calloc(f->party_count, sizeof(*by_marking));
@@ -140,6 +165,7 @@ static void attribute(struct fixture *f, unsigned threads)
 	assert_success(label_attribute(&input, f->usage));
 	attribute_by_marking(f, &input, by_marking);
 	assert_memory_equal(by_marking, f->usage, f->party_count * sizeof(*f->usage));
+	assert_holders_agree(f, &input);
 	free(by_marking);
 }
 
