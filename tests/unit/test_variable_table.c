@@ -1,0 +1,398 @@
+/* Variables that hold roots, over a made-up program, a made-up index and made-up symbols. */
+#include "tests/support/assertions.h"
+
+#include <stdlib.h>
+
+#include "agent/binary/elf_symbols.h"
+#include "agent/goruntime/go_type.h"
+#include "agent/goruntime/module.h"
+#include "agent/goruntime/stack.h"
+#include "agent/goruntime/variable_table.h"
+#include "tests/support/fake_program.h"
+#include "tests/support/fake_type_index.h"
+
+enum { GOEXIT, PARK, ADD, OUTER, GENERIC, FINALIZERS, CLEANUPS, SLEEP, FUNCTIONS };
+enum { BIAS = 0x1000, WORD = 8 };
+
+static const struct fake_function functions[FUNCTIONS] = {
+	[GOEXIT] = { .name = "runtime.goexit", .flag = PCLNTAB_FLAG_TOP_FRAME },
+	[PARK] = { .name = "runtime.gopark", .frame = 16 },
+	[ADD] = { .name = "gopkg.in/shop%2ev2/cart.(*Cart).Add", .frame = 32, .args = 16 },
+	[OUTER] = { .name = "main.outer", .frame = 24 },
+	[GENERIC] = { .name = "main.each[go.shape.int]", .frame = 24 },
+	[FINALIZERS] = { .name = "runtime.runFinalizers", .frame = 16 },
+	[CLEANUPS] = { .name = "runtime.runCleanups", .frame = 16 },
+	[SLEEP] = { .name = "main.sleep", .frame = 16 },
+};
+
+enum { INT = 1, POINTER, PAIR, TYPES };
+
+static const struct indexed_field fields[] = { { "a", 0, POINTER }, { "b", 8, POINTER } };
+
+static const struct indexed_type types[TYPES] = {
+	[0] = { .name = "" },
+	[INT] = { .name = "int", .size = 8, .kind = GO_KIND_INT },
+	[POINTER] = { .name = "*int", .size = 8, .kind = GO_KIND_POINTER, .elem = INT },
+	[PAIR] = { .name = "main.pair",
+		   .size = 16,
+		   .kind = GO_KIND_STRUCT,
+		   .first_field = 0,
+		   .field_count = 2 },
+};
+
+struct fixture {
+	struct fake_program program;
+	struct module_table *modules;
+	struct goroutine_table *goroutines;
+	struct stack_walker *walker;
+	struct type_index index;
+	struct go_types *types;
+	struct variable_table *variables;
+};
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	fake_program_init(&f->program, functions, FUNCTIONS);
+	f->program.layout.defer.size = 56;
+	f->program.layout.defer_pc = (struct layout_field){ 48, 8 };
+	f->index = (struct type_index){
+		.types = types, .type_count = TYPES, .fields = fields, .field_count = 2
+	};
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	variable_table_free(f->variables);
+	go_types_free(f->types);
+	stack_walker_free(f->walker);
+	goroutine_table_free(f->goroutines);
+	module_table_free(f->modules);
+	fake_program_fini(&f->program);
+	free(f);
+	return 0;
+}
+
+static void open_table(struct fixture *f, const struct type_index *index)
+{
+	struct memory *memory = fake_memory_memory(f->program.memory);
+	const struct layout *layout = &f->program.layout;
+
+	assert_success(module_table_read(memory, layout, &f->modules));
+	assert_success(goroutine_table_read(memory, layout, f->modules, NULL, 0, &f->goroutines));
+	assert_success(stack_walker_new(memory, layout, f->modules, f->goroutines, &f->walker));
+	assert_success(go_types_new(memory, layout, f->modules, index, BIAS, &f->types));
+	assert_success(variable_table_read(f->types, f->modules, f->goroutines, f->walker, index,
+					   NULL, BIAS, &f->variables));
+}
+
+static struct variable find(struct fixture *f, enum root_kind kind, uint32_t goroutine, taddr slot)
+{
+	struct variable variable;
+
+	variable_table_find(f->variables, kind, goroutine, slot, &variable);
+	return variable;
+}
+
+static uint64_t pc(unsigned function)
+{
+	return fake_program_pc(function, 0x20);
+}
+
+#define PUSH(f, function, words) push(f, function, words, sizeof(words) / sizeof((words)[0]))
+
+/* A goroutine whose innermost frame begins with the first of the words. */
+static taddr push(struct fixture *f, unsigned function, const uint64_t *words, unsigned count)
+{
+	taddr g = fake_program_g(&f->program, pc(function), WORD * (uint64_t)count);
+
+	fake_program_push(&f->program, g, words, count);
+	return g;
+}
+
+/* gopark, called by Add, called by outer. */
+static taddr push_stack(struct fixture *f)
+{
+	const uint64_t words[] = {
+		0, 0, pc(ADD),                        /* gopark */
+		0, 0, 0,       0,          pc(OUTER), /* Add */
+		0, 0, 0,       pc(GOEXIT), 0
+	}; /* outer: arguments of Add, a local */
+
+	return PUSH(f, PARK, words);
+}
+
+enum { STACK_WORDS = 13 };
+
+/* The address of a word of that stack. */
+static taddr word(struct fixture *f, taddr g, unsigned i)
+{
+	return fake_program_stack(&f->program, g) - WORD * (STACK_WORDS - i);
+}
+
+static void frames_have_their_variables_where_they_stand(void **state)
+{
+	struct fixture *f = *state;
+	taddr at = pc(ADD) - BIAS, entry = fake_program_pc(ADD, 0) - BIAS;
+	const char *name = functions[ADD].name;
+	const struct indexed_local locals[] = {
+		{ "item", name, at - 1, at, -40, 8, 0, POINTER, false },
+		{ "pair", name, at - 4, at, -32, 8, 8, PAIR, false },
+		{ "sum", "main.inlined", at - 1, at, -24, 8, 0, INT, true },
+		{ "gone", name, entry, at - 1, -16, 8, 0, POINTER, false },
+		{ "late", name, at, at + 8, -16, 8, 0, POINTER, false },
+		{ "cart", name, entry, at, 0, 8, 0, POINTER, false },
+	};
+	const struct fake_function_range ranges[] = { { entry, 0, 6 } };
+	taddr g = push_stack(f);
+	struct variable variable;
+
+	f->index.locals = locals;
+	f->index.local_count = 6;
+	f->index.local_ranges = ranges;
+	f->index.local_range_count = 1;
+	open_table(f, &f->index);
+	variable = find(f, ROOT_STACK, 0, word(f, g, 3));
+	assert_string_equal(variable.name, "gopkg.in/shop.v2/cart.(*Cart).Add.item");
+	assert_string_equal(variable.package, "gopkg.in/shop.v2/cart");
+	assert_int_equal(variable.kind, VARIABLE_LOCAL);
+	assert_int_equal(variable.addr, word(f, g, 3));
+	assert_string_equal(go_type_at(f->types, variable.type)->name, "*int");
+	/* The second piece of a variable, whose first would be a word before. */
+	variable = find(f, ROOT_STACK, 0, word(f, g, 4));
+	assert_string_equal(variable.name, "gopkg.in/shop.v2/cart.(*Cart).Add.pair");
+	assert_int_equal(variable.addr, word(f, g, 3));
+	assert_int_equal(variable.size, 16);
+	/* Escaped, and of a function that was inlined. */
+	variable = find(f, ROOT_STACK, 0, word(f, g, 5));
+	assert_string_equal(variable.name, "main.inlined.sum");
+	assert_string_equal(go_type_at(f->types, variable.type)->name, "*int");
+	/* Variables that are there before and after the call. */
+	variable = find(f, ROOT_STACK, 0, word(f, g, 6));
+	assert_string_equal(variable.name, "gopkg.in/shop.v2/cart.(*Cart).Add.(temporary)");
+	assert_int_equal(variable.kind, VARIABLE_TEMPORARY);
+	/* Arguments lie in the caller's frame. */
+	variable = find(f, ROOT_STACK, 0, word(f, g, 8));
+	assert_string_equal(variable.name, "gopkg.in/shop.v2/cart.(*Cart).Add.cart");
+	variable = find(f, ROOT_STACK, 0, word(f, g, 9));
+	assert_string_equal(variable.name, "gopkg.in/shop.v2/cart.(*Cart).Add.(temporary)");
+	variable = find(f, ROOT_STACK_CONSERVATIVE, 0, word(f, g, 10));
+	assert_string_equal(variable.name, "main.outer.(temporary)");
+	assert_string_equal(variable.package, "main");
+}
+
+static void equal_variables_have_one_name(void **state)
+{
+	struct fixture *f = *state;
+	taddr first = push_stack(f), second = push_stack(f);
+
+	open_table(f, NULL);
+	assert_ptr_equal(find(f, ROOT_STACK, 0, word(f, first, 3)).name,
+			 find(f, ROOT_STACK, 1, word(f, second, 6)).name);
+	assert_ptr_equal(find(f, ROOT_STACK, 0, word(f, first, 3)).package,
+			 find(f, ROOT_STACK, 1, word(f, second, 6)).package);
+}
+
+static void words_of_no_stack_are_of_the_stack(void **state)
+{
+	struct fixture *f = *state;
+	taddr g = push_stack(f);
+
+	open_table(f, NULL);
+	assert_string_equal(find(f, ROOT_STACK, 0, word(f, g, 0) - FAKE_STACK_SIZE).name,
+			    "(stack)");
+	assert_string_equal(find(f, ROOT_STACK, 5, word(f, g, 3)).name, "(stack)");
+	assert_string_equal(find(f, ROOT_STACK, ROOT_NO_GOROUTINE, word(f, g, 3)).name, "(stack)");
+}
+
+static void a_stack_that_breaks_off_has_the_frames_before(void **state)
+{
+	struct fixture *f = *state;
+	const uint64_t words[] = { 0, 0, pc(ADD), 0, 0, 0, 0, 0x1234, 0, 0, 0, 0, 0 };
+	taddr g = PUSH(f, PARK, words);
+
+	fake_program_set(&f->program, g, f->program.layout.g_start_pc, fake_program_pc(OUTER, 0));
+	open_table(f, NULL);
+	assert_string_equal(find(f, ROOT_STACK_CONSERVATIVE, 0, word(f, g, 3)).name,
+			    "gopkg.in/shop.v2/cart.(*Cart).Add.(temporary)");
+	/* One without any frame is of the function that it began with. */
+	fake_program_set(&f->program, g, f->program.layout.g_sched_pc, 0x1234);
+	variable_table_free(f->variables);
+	go_types_free(f->types);
+	stack_walker_free(f->walker);
+	goroutine_table_free(f->goroutines);
+	module_table_free(f->modules);
+	fake_memory_forget(f->program.memory);
+	open_table(f, NULL);
+	assert_string_equal(find(f, ROOT_STACK_CONSERVATIVE, 0, word(f, g, 3)).name,
+			    "main.outer.(stack)");
+}
+
+static void shapes_stay_out_of_names(void **state)
+{
+	struct fixture *f = *state;
+	const uint64_t words[] = { 0, 0, pc(GENERIC), 0, 0, 0, pc(GOEXIT), 0 };
+	taddr g = PUSH(f, PARK, words);
+
+	open_table(f, NULL);
+	assert_string_equal(
+	    find(f, ROOT_STACK, 0, fake_program_stack(&f->program, g) - 5 * WORD).name,
+	    "main.each[...].(temporary)");
+}
+
+static void globals_are_found_by_address(void **state)
+{
+	struct fixture *f = *state;
+	const struct indexed_global globals[] = {
+		{ "main.pair", 0x5010, PAIR },
+		{ "gopkg.in/shop%2ev2/cart.cache", 0x5000, POINTER },
+		{ "main.empty", 0x5008, 0 },
+	};
+	struct variable variable;
+
+	f->index.globals = globals;
+	f->index.global_count = 3;
+	open_table(f, &f->index);
+	variable = find(f, ROOT_BSS, ROOT_NO_GOROUTINE, 0x6018);
+	assert_string_equal(variable.name, "main.pair");
+	assert_string_equal(variable.package, "main");
+	assert_int_equal(variable.kind, VARIABLE_GLOBAL);
+	assert_int_equal(variable.addr, 0x6010);
+	assert_int_equal(variable.size, 16);
+	assert_string_equal(go_type_at(f->types, variable.type)->name, "main.pair");
+	variable = find(f, ROOT_DATA, ROOT_NO_GOROUTINE, 0x6000);
+	assert_string_equal(variable.name, "gopkg.in/shop.v2/cart.cache");
+	assert_string_equal(variable.package, "gopkg.in/shop.v2/cart");
+	for (taddr slot = 0x6008; slot < 0x6030; slot += 0x18) {
+		variable = find(f, ROOT_DATA, ROOT_NO_GOROUTINE, slot);
+		assert_string_equal(variable.name, "(nameless data)");
+		assert_int_equal(variable.kind, VARIABLE_NAMELESS);
+		assert_int_equal(variable.type, TYPE_UNKNOWN);
+	}
+	assert_string_equal(find(f, ROOT_BSS, ROOT_NO_GOROUTINE, 0x7000).name, "(nameless bss)");
+}
+
+/* A record whose function deferred it, and which leads to another. */
+static taddr add_defer(struct fixture *f, unsigned function, taddr next)
+{
+	const struct layout *l = &f->program.layout;
+	taddr record = fake_program_room(&f->program, 128);
+
+	fake_program_set(&f->program, record, l->defer_pc, pc(function));
+	fake_program_set(&f->program, record, l->defer_link, next);
+	return record;
+}
+
+static void deferred_calls_are_of_who_deferred_them(void **state)
+{
+	struct fixture *f = *state;
+	const struct layout *l = &f->program.layout;
+	taddr g = push_stack(f);
+	taddr last = add_defer(f, OUTER, 0), first = add_defer(f, ADD, last);
+	const char *of_add = "gopkg.in/shop.v2/cart.(*Cart).Add.(defer)";
+
+	fake_program_set(&f->program, g, l->g_defer, first);
+	open_table(f, NULL);
+	assert_string_equal(find(f, ROOT_GOROUTINE, 0, first + l->defer_fn.offset).name, of_add);
+	assert_string_equal(find(f, ROOT_GOROUTINE, 0, last + l->defer_fn.offset).name,
+			    "main.outer.(defer)");
+	assert_string_equal(find(f, ROOT_GOROUTINE, 0, first + l->defer_link.offset).name,
+			    "main.outer.(defer)");
+	assert_string_equal(find(f, ROOT_GOROUTINE, 0, 0).name, of_add);
+	assert_int_equal(find(f, ROOT_GOROUTINE, 0, 0).kind, VARIABLE_RUNTIME);
+	assert_string_equal(find(f, ROOT_GOROUTINE, 0, g + l->g_sched_ctxt.offset).name,
+			    "runtime.gopark.(context)");
+	assert_string_equal(find(f, ROOT_REGISTER, 0, 0).name, "runtime.gopark.(registers)");
+}
+
+static void deferred_calls_in_a_circle_end(void **state)
+{
+	struct fixture *f = *state;
+	const struct layout *l = &f->program.layout;
+	taddr g = push_stack(f), record = add_defer(f, ADD, 0);
+
+	fake_program_set(&f->program, record, l->defer_link, record);
+	fake_program_set(&f->program, g, l->g_defer, record);
+	open_table(f, NULL);
+	assert_string_equal(find(f, ROOT_GOROUTINE, 0, record + l->defer_fn.offset).name,
+			    "gopkg.in/shop.v2/cart.(*Cart).Add.(defer)");
+}
+
+/* A goroutine of the runtime's that has called a function, or waits for work. */
+static void push_worker(struct fixture *f, unsigned worker, bool calls)
+{
+	const uint64_t called[] = { 0, 0, pc(SLEEP), 0, 0, pc(worker), 0, 0, pc(GOEXIT), 0 };
+	const uint64_t waiting[] = { 0, 0, pc(worker), 0, 0, pc(GOEXIT), 0 };
+	taddr g = calls ? PUSH(f, PARK, called) : PUSH(f, PARK, waiting);
+
+	fake_program_set(&f->program, g, f->program.layout.g_start_pc, fake_program_pc(worker, 0));
+}
+
+static void queues_name_who_blocks_them(void **state)
+{
+	struct fixture *f = *state;
+	struct variable variable;
+
+	push_worker(f, FINALIZERS, true);
+	push_worker(f, CLEANUPS, true);
+	push_worker(f, CLEANUPS, false); /* goes on with the queue */
+	open_table(f, NULL);
+	variable = find(f, ROOT_FINALIZER_QUEUE, ROOT_NO_GOROUTINE, 0x1234);
+	assert_string_equal(variable.name, "finalizer queue, blocked by main.sleep");
+	assert_int_equal(variable.kind, VARIABLE_RUNTIME);
+	assert_string_equal(find(f, ROOT_CLEANUP_QUEUE, ROOT_NO_GOROUTINE, 0x1234).name,
+			    "cleanup queue");
+}
+
+static void what_the_runtime_keeps_has_plain_names(void **state)
+{
+	static const struct {
+		enum root_kind kind;
+		const char *name;
+	} kept[] = {
+		{ ROOT_FINALIZER, "finalizer" },
+		{ ROOT_WEAK_HANDLE, "weak handle" },
+		{ ROOT_CLEANUP, "cleanup" },
+		{ ROOT_FINALIZER_QUEUE, "finalizer queue" },
+		{ ROOT_CLEANUP_QUEUE, "cleanup queue" },
+		{ ROOT_TINY_BLOCK, "(tiny block)" },
+		{ ROOT_SYSTEM_STACK, "(system stack)" },
+		{ ROOT_REGISTER, "(registers)" },
+		{ ROOT_GOROUTINE, "(goroutine)" },
+	};
+	struct fixture *f = *state;
+
+	open_table(f, NULL);
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+		struct variable variable = find(f, kept[i].kind, ROOT_NO_GOROUTINE, 0x1234);
+
+		assert_string_equal(variable.name, kept[i].name);
+		assert_string_equal(variable.package, "");
+		assert_int_equal(variable.kind, VARIABLE_RUNTIME);
+	}
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(frames_have_their_variables_where_they_stand),
+		TEST(equal_variables_have_one_name),
+		TEST(words_of_no_stack_are_of_the_stack),
+		TEST(a_stack_that_breaks_off_has_the_frames_before),
+		TEST(shapes_stay_out_of_names),
+		TEST(globals_are_found_by_address),
+		TEST(deferred_calls_are_of_who_deferred_them),
+		TEST(deferred_calls_in_a_circle_end),
+		TEST(queues_name_who_blocks_them),
+		TEST(what_the_runtime_keeps_has_plain_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
