@@ -24,13 +24,11 @@ struct special_table;
 struct variable_table;
 struct reference_walk;
 
-/* All borrowed for the walk's life, but memory and layout for the call. */
+/* All borrowed for the walk's life, but memory for the call. */
 struct reference_input {
-	/* Of the snapshot, or of what was copied of it: objects that hold pointers are read. */
-	struct memory *memory;
+	struct memory *memory; /* of the snapshot: variables are read */
 	const struct layout *layout;
 	const struct graph *graph;
-	const struct mark *mark;
 	const struct root_set *roots;
 	const struct special_table *specials;
 	const struct variable_table *variables;
@@ -39,8 +37,16 @@ struct reference_input {
 	uint64_t memory_limit; /* bytes; 0: none. ERROR_OUT_OF_MEMORY says what it would need. */
 };
 
-must_check struct error *reference_walk_run(const struct reference_input *input,
+/* Makes ready for a walk: what the roots' variables lead to. The caller frees *ret. */
+must_check struct error *reference_walk_new(const struct reference_input *input,
 					    struct reference_walk **ret);
+
+/*
+ * Walks, once, over what mark says is live. memory is the snapshot, or what was copied of it:
+ * objects that hold pointers are read. Both are borrowed for the call.
+ */
+must_check struct error *reference_walk_run(struct reference_walk *walk, const struct mark *mark,
+					    struct memory *memory);
 void reference_walk_free(struct reference_walk *walk);
 DEFINE_FREEP(reference_walk, reference_walk_free)
 

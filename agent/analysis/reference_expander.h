@@ -1,0 +1,129 @@
+/* What the files that expand objects share: one thread's windows, caches and words in hand. */
+#ifndef AGENT_ANALYSIS_REFERENCE_EXPANDER_H
+#define AGENT_ANALYSIS_REFERENCE_EXPANDER_H
+
+#include "agent/analysis/reference_private.h"
+
+enum {
+	WINDOW_BYTES = 512 << 10,
+	WINDOW_PAGE = 4096, /* bytes: windows begin and end at multiples of it */
+	WINDOW_GAP = 4096,  /* bytes between objects that are read along */
+	PENDING_MAX = 256,
+	CACHE_SIZE = 2048, /* entries of each cache, a power of two */
+};
+
+/* An item being expanded. */
+struct item_state {
+	uint32_t object, place;
+	const struct walk_span *span;
+	const struct graph_row *row; /* NULL: its span has no pointers */
+	uint32_t slot;
+	uint32_t edge, edge_count; /* those before edge are accounted for, or has_rest */
+	const uint32_t *edges;
+	uint64_t search_left;
+	taddr addr; /* of the slot */
+	bool has_rest;
+};
+
+/* A word that may be a pointer, with those beside it that its kind of slot needs. */
+struct pending {
+	taddr value;
+	const uint32_t *page;
+	const struct plan_slot *slot;
+	uint64_t next[2];
+	uint32_t state;
+};
+
+struct target {
+	const struct walk_span *span;
+	uint32_t object; /* OBJECT_NONE: it leads nowhere */
+	uint64_t offset; /* in the slot */
+};
+
+/* Elements of an array: count of them are looked at, length are in use. */
+struct elements {
+	type_id elem;
+	uint32_t prefix;
+	uint64_t size, length, count;
+};
+
+/* What was asked before, found by hash; the last one stays. */
+struct cached_plan {
+	uint64_t key; /* + 1 */
+	uint32_t extra;
+	const struct plan *plan;
+};
+
+struct cached_type {
+	uint64_t word; /* a descriptor or itab */
+	bool is_itab;
+	type_id type;
+};
+
+struct cached_step {
+	uint64_t key; /* + 1: step and type */
+	uint32_t step;
+};
+
+struct expander {
+	struct reference_walk *walk;
+	struct candidate_list *list;
+	bool claims_itself;
+
+	uint8_t *window;
+	taddr window_start, window_end; /* what is in it */
+	taddr ahead_end;                /* how far reading goes on at least */
+	uint64_t large_words;
+
+	uint32_t pending_count;
+	struct pending pending[PENDING_MAX];
+	uint32_t span_places[PENDING_MAX];
+	struct target targets[PENDING_MAX];
+	struct item_state states[EXPAND_ITEMS_MAX];
+
+	struct cached_plan plans[CACHE_SIZE], elements[CACHE_SIZE];
+	struct cached_type types[CACHE_SIZE];
+	struct cached_step steps[CACHE_SIZE];
+};
+
+/* Works off the words in hand. */
+must_check struct error *expander_flush(struct expander *expander);
+
+/* Looks at one word of the first item that is being expanded; those beside it are there. */
+must_check struct error *expander_look(struct expander *expander, const uint64_t *word,
+				       const struct plan_slot *slot);
+
+/* reference_expander.c */
+
+/*
+ * Points *ret_words to count words from the first one of an item's slot on, until the next call;
+ * NULL in it: they cannot be read, or are too many.
+ */
+must_check struct error *expander_words(struct expander *expander, struct item_state *state,
+					uint64_t first, uint64_t count, const uint64_t **ret_words);
+
+must_check struct error *expander_plan(struct expander *expander, shape_id shape, uint32_t prefix,
+				       const struct plan **ret);
+must_check struct error *expander_element_plan(struct expander *expander, type_id elem,
+					       uint32_t prefix, unsigned class,
+					       const struct plan **ret);
+
+/*
+ * What is in an interface, by the type word beside it: its shape and step are put in the candidate.
+ * *ret_is_known is false if its type is not known.
+ */
+must_check struct error *expander_take_interface(struct expander *expander,
+						 const struct pending *word,
+						 struct candidate *candidate, bool *ret_is_known);
+
+/* Must an object of a shape be read to know what it is, even if it leads nowhere? */
+bool expander_must_resolve(const struct walk_span *span, shape_id shape);
+
+/*
+ * What an object says itself goes before what led to it: changes shape and extent, and adds a
+ * candidate that says so.
+ */
+must_check struct error *expander_resolve(struct expander *expander, struct item_state *state,
+					  shape_id *shape, struct extent *extent);
+
+#endif

@@ -1,0 +1,248 @@
+/*
+ * Levels: what is met from one level makes up the next, so that every object is met by a shortest
+ * chain. A level is sorted by address, which makes reading it cheap, and is worked off in batches:
+ * threads expand it piece by piece, then what they found is claimed in the order of the pieces.
+ * Batches and pieces are the same whatever the number of threads, and so is the walk.
+ *
+ * A list of a million nodes is a million levels of one object: small levels take no thread.
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/analysis/reference_private.h"
+#include "agent/analysis/workers.h"
+
+enum {
+	BATCH_PIECES = 256,
+	BATCH_ITEMS = BATCH_PIECES * EXPAND_ITEMS_MAX,
+	ALONE_MAX = 4 * EXPAND_ITEMS_MAX, /* items that one thread expands as quickly */
+	RADIX_BITS = 11,
+	RADIX = 1 << RADIX_BITS,
+};
+
+typedef struct error *(*expand_function)(struct expander *expander, const struct walk_item *items,
+					 uint32_t count, struct candidate_list *list,
+					 bool claims_itself);
+
+/* Where what was found from a piece is. */
+struct piece {
+	unsigned thread;
+	size_t first, count;
+};
+
+struct batch {
+	struct expander **expanders;
+	expand_function expand;
+	const struct walk_item *items;
+	uint32_t count;
+	_Atomic uint32_t next;
+	struct candidate_list *lists; /* by thread */
+	struct piece pieces[BATCH_PIECES];
+};
+
+static struct error *expand_pieces(void *arg, unsigned thread)
+{
+	struct batch *batch = arg;
+	struct candidate_list *list = &batch->lists[thread];
+	struct error *err = NULL;
+	uint32_t i;
+
+	while (!err && (i = atomic_fetch_add(&batch->next, 1)) * EXPAND_ITEMS_MAX < batch->count) {
+		uint32_t first = i * EXPAND_ITEMS_MAX, left = batch->count - first;
+		struct piece *piece = &batch->pieces[i];
+
+		piece->thread = thread;
+		piece->first = list->count;
+		err = batch->expand(batch->expanders[thread], &batch->items[first],
+				    left < EXPAND_ITEMS_MAX ? left : EXPAND_ITEMS_MAX, list, false);
+		piece->count = list->count - piece->first;
+	}
+	return err;
+}
+
+static struct error *claim_pieces(struct reference_walk *walk, const struct batch *batch)
+{
+	uint32_t count = (batch->count + EXPAND_ITEMS_MAX - 1) / EXPAND_ITEMS_MAX;
+	struct error *err = NULL;
+
+	for (uint32_t i = 0; i < count && !err; i++) {
+		const struct piece *piece = &batch->pieces[i];
+
+		err = walk_claim(walk, batch->lists[piece->thread].items + piece->first,
+				 piece->count);
+	}
+	return err;
+}
+
+static struct error *run_batch(struct reference_walk *walk, struct batch *batch)
+{
+	unsigned threads = batch->count > ALONE_MAX ? walk->thread_count : 1;
+	struct error *err;
+
+	atomic_store(&batch->next, 0);
+	for (unsigned i = 0; i < walk->thread_count; i++)
+		batch->lists[i].count = 0;
+	err = threads > 1 ? workers_run(threads, expand_pieces, batch) : expand_pieces(batch, 0);
+	return err ? err : claim_pieces(walk, batch);
+}
+
+/* Items that lead to very many objects are expanded alone, and claimed bit by bit. */
+static bool is_huge(const struct reference_walk *walk, const struct walk_item *item)
+{
+	const struct walk_span *span = walk_span_of(walk, item->object);
+
+	return span->elem_size / 8 > HUGE_EDGES;
+}
+
+static struct error *run_huge(struct reference_walk *walk, struct batch *batch)
+{
+	struct candidate_list *list = &batch->lists[0];
+	struct error *err;
+
+	list->count = 0;
+	err = batch->expand(batch->expanders[0], batch->items, 1, list, true);
+	return err ? err : walk_claim(walk, list->items, list->count);
+}
+
+static struct error *run_items(struct reference_walk *walk, struct batch *batch,
+			       const struct reference_list *list)
+{
+	const struct walk_item *items = list->pages.data;
+	struct error *err = NULL;
+
+	for (uint64_t i = 0; i < list->count && !err;) {
+		uint32_t count = 0;
+
+		batch->items = &items[i];
+		while (count < BATCH_ITEMS && i + count < list->count &&
+		       !is_huge(walk, &items[i + count]))
+			count++;
+		batch->count = count ? count : 1;
+		err = count ? run_batch(walk, batch) : run_huge(walk, batch);
+		i += batch->count;
+	}
+	return err;
+}
+
+static struct error *run_list(struct reference_walk *walk, struct expander **expanders,
+			      expand_function expand, const struct reference_list *list)
+{
+	struct candidate_list *lists = calloc(walk->thread_count, sizeof(*lists));
+	struct batch *batch = calloc(1, sizeof(*batch));
+	struct error *err = &error_nomem;
+
+	if (lists && batch) {
+		batch->expanders = expanders;
+		batch->expand = expand;
+		batch->lists = lists;
+		err = run_items(walk, batch, list);
+	}
+	for (unsigned i = 0; lists && i < walk->thread_count; i++)
+		free(lists[i].items);
+	free(lists);
+	free(batch);
+	return err;
+}
+
+/* ---- sorting by object ---- */
+
+static bool is_sorted(const struct walk_item *items, uint64_t count)
+{
+	for (uint64_t i = 1; i < count; i++)
+		if (items[i].object < items[i - 1].object)
+			return false;
+	return true;
+}
+
+static void sort_pass(const struct walk_item *from, struct walk_item *to, uint64_t count,
+		      unsigned shift)
+{
+	uint64_t starts[RADIX] = { 0 }, sum = 0;
+
+	for (uint64_t i = 0; i < count; i++)
+		starts[from[i].object >> shift & (RADIX - 1)]++;
+	for (unsigned i = 0; i < RADIX; i++) {
+		uint64_t size = starts[i];
+
+		starts[i] = sum;
+		sum += size;
+	}
+	for (uint64_t i = 0; i < count; i++)
+		to[starts[from[i].object >> shift & (RADIX - 1)]++] = from[i];
+}
+
+static int by_object(const void *left, const void *right)
+{
+	const struct walk_item *a = left, *b = right;
+
+	if (a->object != b->object)
+		return a->object < b->object ? -1 : 1;
+	return a->extent < b->extent ? -1 : a->extent > b->extent;
+}
+
+static struct error *sort(struct reference_walk *walk, struct reference_list *list)
+{
+	struct reference_list *other = &walk->sorted;
+	struct error *err;
+
+	if (is_sorted(list->pages.data, list->count))
+		return NULL;
+	if (list->count < RADIX) {
+		qsort(list->pages.data, list->count, sizeof(struct walk_item), by_object);
+		return NULL;
+	}
+	err = reference_list_reserve(other, list->count);
+	if (err)
+		return err;
+	for (unsigned shift = 0; walk->lookup->object_end >> shift; shift += RADIX_BITS) {
+		struct reference_list swap = *list;
+
+		sort_pass(list->pages.data, other->pages.data, list->count, shift);
+		other->count = list->count;
+		*list = *other;
+		*other = swap;
+		if (shift + RADIX_BITS >= 32)
+			break;
+	}
+	return NULL;
+}
+
+/* ---- levels ---- */
+
+static void swap(struct reference_list *a, struct reference_list *b)
+{
+	struct reference_list c = *a;
+
+	*a = *b;
+	*b = c;
+}
+
+struct error *walk_levels(struct reference_walk *walk, struct expander **expanders)
+{
+	struct error *err = NULL;
+
+	while (!err && walk->next.count) {
+		swap(&walk->frontier, &walk->next);
+		swap(&walk->extents, &walk->next_extents);
+		walk->next.count = walk->next_extents.count = 0;
+		err = sort(walk, &walk->frontier);
+		if (!err)
+			err = run_list(walk, expanders, expand_items, &walk->frontier);
+	}
+	return err;
+}
+
+struct error *walk_rest(struct reference_walk *walk, struct expander **expanders,
+			bool *ret_more)
+{
+	struct error *err;
+
+	*ret_more = walk->next_rest.count;
+	if (!*ret_more)
+		return NULL;
+	swap(&walk->rest, &walk->next_rest);
+	walk->next_rest.count = 0;
+	err = sort(walk, &walk->rest);
+	return err ? err : run_list(walk, expanders, expand_rest, &walk->rest);
+}

@@ -1,0 +1,205 @@
+/*
+ * What the files of the walk share: its state, which only one thread changes at a time, and what
+ * threads hand to it.
+ */
+#ifndef AGENT_ANALYSIS_REFERENCE_PRIVATE_H
+#define AGENT_ANALYSIS_REFERENCE_PRIVATE_H
+
+#include "agent/analysis/graph_private.h"
+#include "agent/analysis/reference_list.h"
+#include "agent/analysis/reference_plan.h"
+#include "agent/analysis/reference_unsettled.h"
+#include "agent/analysis/reference_walk.h"
+#include "agent/goruntime/bitmap.h"
+
+/* All that the walk asks of a span, in one place: by span index + 1, 0 is none. */
+struct walk_span {
+	taddr base;
+	uint64_t size; /* of the slots */
+	uint64_t elem_size;
+	uint32_t first_object, reciprocal;
+	uint8_t header; /* bytes in front of each object */
+	bool noscan;
+	bool tells; /* its objects say themselves what they are */
+	taddr large_type;
+};
+
+/* An object to go on from. */
+struct walk_item {
+	uint32_t object, place;
+	shape_id shape;
+	uint32_t extent; /* where it is in the extents, + 1; 0: the shape begins with the object */
+};
+
+struct extent {
+	uint64_t offset;           /* in the slot: what the shape is of begins there */
+	uint64_t length, capacity; /* of an array: elements */
+};
+
+/* What was found at a word; claimed in the order in which it was found. */
+enum candidate_kind {
+	CANDIDATE_REFERENCE, /* to an object */
+	CANDIDATE_SHAPE,     /* an object says what it is itself */
+	CANDIDATE_REST,      /* an object has edges that its shape does not explain */
+};
+
+enum { LENGTH_UNKNOWN = UINT32_MAX };
+
+struct candidate {
+	uint32_t object;
+	uint32_t parent; /* its place, or walk_root_parent of its root */
+	uint32_t step;
+	shape_id shape;
+	uint64_t offset;           /* in the slot */
+	uint64_t length, capacity; /* of an array */
+	uint64_t used_bytes;       /* UINT64_MAX: all */
+	uint8_t kind;
+};
+
+struct candidate_list {
+	struct candidate *items;
+	size_t count, capacity;
+};
+
+/* The bytes of an object's block that are in use, where that is not told by a byte. */
+struct walk_used {
+	uint32_t place;
+	uint64_t bytes;
+};
+
+struct reference_walk {
+	struct reference_input input;
+	struct memory *memory; /* of the objects, while the walk runs */
+	const struct graph *graph;
+	const struct span_lookup *lookup;
+	struct budget budget;
+	struct step_table *steps;
+	struct plan_table *plans;
+
+	struct walk_span *spans;
+	uint32_t live_count; /* of mark: so many places there will be */
+	unsigned thread_count;
+
+	/* By place. */
+	struct pages order_pages, parent_pages, step_pages, waste_pages;
+	uint32_t *order, *parents, *places_steps;
+	uint8_t *wastes; /* bytes of the block that are not in use; WASTE_ELSEWHERE */
+	uint32_t count;
+	struct reference_list used; /* of struct walk_used, by place */
+
+	/* By object. */
+	struct pages shape_pages, met_pages, settled_pages;
+	shape_id *shapes;
+	uint64_t *met;
+	uint64_t *settled; /* nothing can tell more of it */
+
+	struct unsettled_table unsettled; /* of objects with pointers */
+	struct reference_list frontier, next, sorted; /* of struct walk_item */
+	struct reference_list extents, next_extents;  /* of struct extent */
+	struct reference_list rest, next_rest;        /* of struct walk_item: objects in part unexplained */
+
+	struct reference_list roots; /* of struct reference_root */
+	uint32_t *root_buckets;      /* numbers + 1 of roots, by name and goroutine */
+	uint32_t root_bucket_count;
+	uint32_t timer_root;
+	struct reference_list seeds; /* of struct seed */
+	char **made_names;           /* of roots, that are not the variables' */
+	size_t made_name_count;
+
+	struct reference_totals totals;
+};
+
+enum {
+	WASTE_ELSEWHERE = UINT8_MAX,
+	ROOTS_MAX = 1 << 26,
+	PLACES_MAX = UINT32_MAX - ROOTS_MAX, /* parents from here on are roots */
+};
+
+static inline uint32_t walk_root_parent(uint32_t root)
+{
+	return UINT32_MAX - 1 - root;
+}
+
+static inline bool walk_is_root(uint32_t parent)
+{
+	return parent >= (uint32_t)PLACES_MAX;
+}
+
+/*
+ * When roots have their turn: what names and types tell first, so that as much as possible is
+ * reached by chains that say something.
+ */
+enum seed_rank {
+	SEED_GLOBAL,
+	SEED_LOCAL,
+	SEED_UNTYPED,
+	SEED_CONSERVATIVE,
+	SEED_CONSERVATIVE_UNTYPED,
+	SEED_SYSTEM,
+	SEED_RANKS
+};
+
+struct seed {
+	struct candidate candidate;
+	uint8_t rank;
+};
+
+/* The span and slot of an object. */
+static inline const struct walk_span *walk_span_of(const struct reference_walk *walk,
+						   uint32_t object)
+{
+	return &walk->spans[span_lookup_span_of(walk->lookup, object) + 1];
+}
+
+static inline taddr walk_slot_of(const struct walk_span *span, uint32_t object)
+{
+	return span->base + (uint64_t)(object - span->first_object) * span->elem_size;
+}
+
+must_check struct error *candidate_add(struct candidate_list *list, struct candidate candidate);
+
+/* reference_claim.c: claims candidates, in order. */
+must_check struct error *walk_claim(struct reference_walk *walk, const struct candidate *candidates,
+				    size_t count);
+
+/* reference_expand.c */
+
+struct expander;
+
+must_check struct error *expander_new(struct reference_walk *walk, struct expander **ret);
+void expander_free(struct expander *expander);
+DEFINE_FREEP(expander, expander_free)
+
+enum { EXPAND_ITEMS_MAX = 256, HUGE_EDGES = 1 << 17 };
+
+/*
+ * Appends what count items, at most EXPAND_ITEMS_MAX, lead to. Only reads the walk, unless
+ * claims_itself says that no other thread does anything: then it claims as it goes.
+ */
+must_check struct error *expand_items(struct expander *expander, const struct walk_item *items,
+				      uint32_t count, struct candidate_list *list,
+				      bool claims_itself);
+
+/* The same for the edges that nothing explains. */
+must_check struct error *expand_rest(struct expander *expander, const struct walk_item *items,
+				     uint32_t count, struct candidate_list *list,
+				     bool claims_itself);
+
+/* reference_root.c: roots and what they lead to; while the memory of the variables is there. */
+must_check struct error *walk_read_roots(struct reference_walk *walk);
+must_check struct error *walk_add_root(struct reference_walk *walk, struct reference_root root,
+				       uint32_t *ret);
+/* Claims the roots of one rank. */
+must_check struct error *walk_claim_seeds(struct reference_walk *walk, enum seed_rank rank);
+
+/* reference_level.c: goes on from the frontier until nothing more is met. */
+must_check struct error *walk_levels(struct reference_walk *walk, struct expander **expanders);
+/* What objects lead to that nothing explains, once; false in *ret_more: there is none. */
+must_check struct error *walk_rest(struct reference_walk *walk, struct expander **expanders,
+				   bool *ret_more);
+
+/* What an object of a shape covers: [*ret_begin, *ret_end) of the slot. */
+void walk_coverage(const struct reference_walk *walk, const struct walk_span *span, shape_id shape,
+		   const struct extent *extent, uint64_t *ret_begin, uint64_t *ret_end);
+
+#endif
