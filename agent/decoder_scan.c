@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "agent/binary/elf_symbols.h"
 #include "agent/decoder_keep.h"
 #include "agent/decoder_plan.h"
 #include "agent/decoder_target.h"
@@ -154,19 +155,21 @@ static struct error *take_selection(const Goheapd__DecodeScan *task, struct labe
 /* A scan from the stop on. What the decoding borrows lives as long as what was decoded. */
 struct work {
 	struct stop stop;
+	struct decoder_types types; /* empty unless objects are asked for */
+	struct elf_symbols *symbols;
 	char *exe;
 	struct label *selected;
 	struct decode_request request;
 	struct decoded *decoded; /* NULL unless it is kept */
-	struct decoder_types types;
 };
 
 static void work_fini(struct work *work)
 {
 	decoded_free(work->decoded);
-	decoder_types_fini(&work->types);
 	free(work->selected);
 	free(work->exe);
+	elf_symbols_free(work->symbols);
+	decoder_types_fini(&work->types);
 	stop_fini(&work->stop);
 }
 
@@ -205,6 +208,11 @@ static struct error *run(struct decoder *decoder, const Goheapd__DecodeScan *tas
 		.build = target->info,
 		.worker_count = task->workers,
 		.memory_limit = task->memory_limit,
+		.analysis = task->analysis,
+		.keeps = task->keep,
+		.type_index = work->types.index,
+		.symbols = work->symbols,
+		.type_bias = target->load_bias,
 		.done_reading = release,
 		.arg = decoder,
 	};
@@ -421,16 +429,16 @@ static struct error *check_need(const struct decoder_target *target,
 					       : NULL;
 }
 
-/* Before the stop, since it may take seconds: what is typed is objects. */
+/* Before the stop, since it may take seconds: types and variables, if objects are asked for. */
 static struct error *read_types(struct decoder *decoder, const Goheapd__DecodeScan *task,
-				const struct decoder_target *target, struct decoder_types *ret)
+				const struct decoder_target *target, struct work *work)
 {
-	const Goheapd__Analysis *analysis = task->analysis;
+	struct error *err;
 
-	if (!analysis || (!analysis->profile && !analysis->histogram && !analysis->objects &&
-			  !analysis->object && !analysis->dominators))
+	if ((!task->analysis && !task->keep) || task->depth == GOHEAPD__DEPTH__DEPTH_CENSUS)
 		return NULL;
-	return decoder_types_read(decoder, target, ret);
+	err = decoder_types_read(decoder, target, &work->types);
+	return err ? err : elf_symbols_read(target->file, &work->symbols);
 }
 
 struct error *decoder_scan(struct decoder *decoder, const Goheapd__DecodeScan *task)
@@ -440,9 +448,9 @@ struct error *decoder_scan(struct decoder *decoder, const Goheapd__DecodeScan *t
 	struct error *err = decoder_target_open(decoder, &target);
 
 	if (!err)
-		err = read_types(decoder, task, &target, &work.types);
-	if (!err)
 		err = check_need(&target, task);
+	if (!err)
+		err = read_types(decoder, task, &target, &work);
 	if (!err)
 		err = decoder_plan_send(decoder, &target);
 	if (!err)

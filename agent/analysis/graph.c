@@ -194,3 +194,12 @@ const struct graph_totals *graph_totals(const struct graph *graph)
 {
 	return &graph->totals;
 }
+
+uint64_t graph_memory_left(const struct graph *graph)
+{
+	struct budget left = graph_budget_left(graph);
+
+	if (!left.limit)
+		return 0;
+	return left.limit > left.reserved ? left.limit - left.reserved : 1;
+}

@@ -43,4 +43,7 @@ struct graph_totals {
 
 const struct graph_totals *graph_totals(const struct graph *graph);
 
+/* What its memory limit leaves beside it and its marking, at least 1; 0: there is no limit. */
+uint64_t graph_memory_left(const struct graph *graph);
+
 #endif

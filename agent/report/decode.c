@@ -17,6 +17,7 @@
 #include "agent/goruntime/span.h"
 #include "agent/goruntime/special.h"
 #include "agent/goruntime/stack.h"
+#include "agent/report/analysis.h"
 #include "agent/report/decoded.h"
 #include "agent/report/goroutine_list.h"
 #include "agent/report/goroutine_origin.h"
@@ -42,6 +43,7 @@ void decoded_trim(struct decoded *decoded)
 
 void decoded_fini(struct decoded *decoded)
 {
+	analysis_free(decoded->analysis);
 	label_usage_fini(&decoded->sets);
 	label_owners_fini(&decoded->owners);
 	origin_table_free(decoded->origins);
@@ -106,12 +108,18 @@ static struct error *read_tables(struct decoded *d)
 	return err;
 }
 
+/* Chains of goroutines are told apart by their labels. */
+static bool wants_labels(const Goheapd__Analysis *analysis)
+{
+	return analysis && analysis->profile && analysis->profile->labels;
+}
+
 static struct error *read_labels(struct decoded *d)
 {
 	const struct decode_request *r = d->request;
 	struct error *err = NULL;
 
-	if (r->want_labels || r->want_goroutines)
+	if (r->want_labels || r->want_goroutines || wants_labels(r->analysis) || r->keeps)
 		err = label_table_read(r->memory, r->layout, d->goroutines, &d->labels);
 	if (err || !r->want_labels)
 		return err;
@@ -298,6 +306,40 @@ static struct error *finish(struct decoded *d, Goheapd__ScanResult *result)
 	return err;
 }
 
+/* Can what objects hold be read only now: the target stands still, or questions come later? */
+static bool copies_heap(const struct decode_request *r)
+{
+	return r->stopped || r->keeps;
+}
+
+static struct error *read_analysis(struct decoded *d)
+{
+	const struct decode_request *r = d->request;
+	struct error *err = NULL;
+
+	if ((!r->analysis && !r->keeps) || r->census)
+		return NULL;
+	err = analysis_read(d, copies_heap(r), &d->analysis);
+	if (!err && copies_heap(r))
+		err = analysis_let_go(d->analysis);
+	return err;
+}
+
+static struct error *answer(struct decoded *d, Goheapd__ScanResult *result)
+{
+	if (!d->request->analysis)
+		return NULL;
+	if (!d->analysis)
+		return error_new(ERROR_BAD_REQUEST, "a census knows no objects");
+	return analysis_answer(d->analysis, d->request->analysis, result);
+}
+
+/* Objects are read as chains are followed: the memory has to stay until then. */
+static bool reads_on(const struct decoded *d)
+{
+	return d->analysis && !copies_heap(d->request);
+}
+
 static struct error *run(struct decoded *d, Goheapd__ScanResult *result)
 {
 	const struct decode_request *r = d->request;
@@ -308,8 +350,16 @@ static struct error *run(struct decoded *d, Goheapd__ScanResult *result)
 	if (!err)
 		err = read_all(d, result);
 	if (!err)
+		err = read_analysis(d);
+	if (!err && !reads_on(d))
 		err = r->done_reading(r->arg);
-	return err ? err : finish(d, result);
+	if (!err)
+		err = finish(d, result);
+	if (!err)
+		err = answer(d, result);
+	if (!err && reads_on(d))
+		err = r->done_reading(r->arg);
+	return err;
 }
 
 static bool is_want_of_memory(const struct error *err)
@@ -371,9 +421,7 @@ struct error *decode_run_kept(const struct decode_request *request, struct decod
 struct error *decode_answer(struct decoded *decoded, const Goheapd__Analysis *analysis,
 			    Goheapd__ScanResult *result)
 {
-	(void)decoded, (void)result;
-	if (analysis->profile || analysis->histogram || analysis->objects || analysis->object ||
-	    analysis->dominators || analysis->goroutine_retained)
-		return error_new(ERROR_UNSUPPORTED, "types of objects are not kept with a scan");
-	return NULL;
+	if (!decoded->analysis)
+		return error_new(ERROR_UNSUPPORTED, "a census keeps no objects");
+	return analysis_answer(decoded->analysis, analysis, result);
 }

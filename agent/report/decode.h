@@ -16,8 +16,10 @@
 
 struct build_info;
 struct decoded;
+struct elf_symbols;
 struct layout;
 struct stopped_thread;
+struct type_index;
 
 /* All borrowed for the call, and for the life of what was decoded. */
 struct decode_request {
@@ -45,6 +47,13 @@ struct decode_request {
 	const struct build_info *build; /* for the modules of goroutines; NULL: not known */
 	unsigned worker_count;
 	uint64_t memory_limit; /* bytes; 0: none */
+
+	const Goheapd__Analysis *analysis; /* NULL: nothing beyond the rest is asked for */
+	bool keeps;                        /* questions come later: decode_run_kept */
+	/* Of the program: what DWARF and symbols tell; NULL: nothing. And what is to be added. */
+	const struct type_index *type_index;
+	const struct elf_symbols *symbols;
+	uint64_t type_bias;
 
 	/* Called exactly once by a decode_run that succeeds: memory is not read any more. */
 	struct error *(*done_reading)(void *arg);

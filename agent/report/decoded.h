@@ -13,6 +13,7 @@
 #include "agent/report/memory_need.h"
 #include "agent/report/range_list.h"
 
+struct analysis;
 struct goroutine_list;
 struct goroutine_table;
 struct graph;
@@ -47,6 +48,7 @@ struct decoded {
 	struct graph *graph;
 	struct label_owners owners; /* empty unless labels are wanted */
 	struct mark *mark;
+	struct analysis *analysis;  /* NULL unless the request asks for one, or keeps what is decoded */
 	struct label_usage sets;    /* by label set; empty unless labels are wanted */
 	struct memory_need need;    /* zero in a census */
 	struct range_list metadata; /* the runtime's own tables; joined */

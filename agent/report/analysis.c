@@ -1,0 +1,152 @@
+#include "agent/report/analysis.h"
+
+#include <stdlib.h>
+
+#include "agent/analysis/graph.h"
+#include "agent/analysis/heap_copy.h"
+#include "agent/analysis/reference_walk.h"
+#include "agent/goruntime/go_type.h"
+#include "agent/goruntime/variable_table.h"
+#include "agent/report/analysed.h"
+#include "agent/report/analysis_report.h"
+#include "agent/report/decoded.h"
+
+struct analysis {
+	struct decoded *decoded;
+	struct memory *copy; /* NULL: none was made */
+	struct go_types *types;
+	struct variable_table *variables;
+	struct reference_walk *walk;
+	bool has_walked;
+	bool memory_is_gone;
+};
+
+void analysis_free(struct analysis *analysis)
+{
+	if (!analysis)
+		return;
+	reference_walk_free(analysis->walk);
+	variable_table_free(analysis->variables);
+	go_types_free(analysis->types);
+	memory_free(analysis->copy);
+	free(analysis);
+}
+
+/* What the limit leaves beside the graph and its marking; 0: there is none. */
+static uint64_t memory_left(const struct analysis *analysis)
+{
+	return graph_memory_left(analysis->decoded->graph);
+}
+
+static struct error *read_types(struct analysis *a)
+{
+	const struct decoded *d = a->decoded;
+	const struct decode_request *r = d->request;
+	struct error *err = go_types_new(r->memory, r->layout, d->modules, r->type_index,
+					 r->type_bias, &a->types);
+
+	return err ? err
+		   : variable_table_read(a->types, d->modules, d->goroutines, d->walker,
+					 r->type_index, r->symbols, r->type_bias, &a->variables);
+}
+
+static struct error *prepare_walk(struct analysis *a)
+{
+	const struct decoded *d = a->decoded;
+	const struct reference_input input = {
+		.memory = d->request->memory,
+		.layout = d->request->layout,
+		.graph = d->graph,
+		.roots = d->roots,
+		.specials = d->specials,
+		.variables = a->variables,
+		.types = a->types,
+		.thread_count = d->request->worker_count,
+		.memory_limit = memory_left(a),
+	};
+
+	return reference_walk_new(&input, &a->walk);
+}
+
+static struct error *copy_heap(struct analysis *a)
+{
+	const struct decoded *d = a->decoded;
+
+	return heap_copy_new(d->request->memory, d->spans, d->request->worker_count,
+			     memory_left(a), &a->copy);
+}
+
+struct error *analysis_read(struct decoded *decoded, bool copies_heap, struct analysis **ret)
+{
+	struct analysis *a scoped(analysis_freep) = calloc(1, sizeof(*a));
+	struct error *err;
+
+	if (!a)
+		return &error_nomem;
+	a->decoded = decoded;
+	err = read_types(a);
+	if (!err)
+		err = prepare_walk(a);
+	if (!err && copies_heap)
+		err = copy_heap(a);
+	if (err)
+		return error_context(err, "analysis");
+	*ret = take(a);
+	return NULL;
+}
+
+struct error *analysis_let_go(struct analysis *analysis)
+{
+	analysis->memory_is_gone = true;
+	return go_types_let_go(analysis->types, analysis->copy);
+}
+
+static struct memory *memory_of(const struct analysis *a)
+{
+	if (a->copy)
+		return a->copy;
+	return a->memory_is_gone ? NULL : a->decoded->request->memory;
+}
+
+static struct error *walk(struct analysis *a)
+{
+	struct memory *memory = memory_of(a);
+	struct error *err;
+
+	if (a->has_walked)
+		return NULL;
+	if (!memory)
+		return error_new(ERROR_UNSUPPORTED, "objects were not kept with the scan");
+	err = reference_walk_run(a->walk, a->decoded->mark, memory);
+	a->has_walked = !err;
+	return err;
+}
+
+struct error *analysis_answer(struct analysis *analysis, const Goheapd__Analysis *query,
+			      Goheapd__ScanResult *result)
+{
+	const struct decoded *d = analysis->decoded;
+	const struct analysed analysed = {
+		.memory = memory_of(analysis),
+		.layout = d->request->layout,
+		.graph = d->graph,
+		.mark = d->mark,
+		.roots = d->roots,
+		.specials = d->specials,
+		.variables = analysis->variables,
+		.types = analysis->types,
+		.walk = analysis->walk,
+		.goroutines = d->goroutines,
+		.labels = d->labels,
+		.build = d->request->build,
+		.thread_count = d->request->worker_count,
+		.memory_limit = memory_left(analysis),
+	};
+	struct error *err = NULL;
+
+	if (analysis_wants_retained(query))
+		return error_new(ERROR_UNSUPPORTED, "retained sizes are not told yet");
+	if (analysis_wants_walk(query))
+		err = walk(analysis);
+	return err ? err : analysis_report_fill(&analysed, query, result);
+}

@@ -1,0 +1,368 @@
+/*
+ * Chains become a tree of frames in two passes over the places of the walk, which come after what
+ * they were met from: backwards, for what each keeps alive; forwards, putting each into the node of
+ * its chain. A heap can have as many chains as objects (a tree of left and right), so a node is
+ * gone on from only once it holds enough; what is below one that does not is put into that. How
+ * much is enough is found by trying: nothing first, then more each time there are too many nodes.
+ */
+#include "agent/report/reference_profile.h"
+
+#include <stdlib.h>
+
+#include "agent/analysis/graph.h"
+#include "agent/analysis/pages.h"
+#include "agent/analysis/reference_walk.h"
+#include "agent/goruntime/label.h"
+#include "agent/goruntime/root.h"
+#include "agent/goruntime/span.h"
+#include "agent/report/analysed.h"
+#include "agent/report/frame_tree.h"
+#include "agent/report/goroutine_origin.h"
+#include "agent/report/label_pairs.h"
+#include "agent/report/message.h"
+
+enum {
+	NODES_PER_SAMPLE = 16,
+	NODES_MIN = 64 << 10,
+	ENOUGH_FACTOR = 4,
+	MEMO_SIZE = 4096, /* a power of two */
+};
+
+/* The node that a step from another one led to, the last time. */
+struct memo {
+	uint32_t node, step, result; /* result + 1; 0: free */
+};
+
+struct profiling {
+	const struct analysed *analysed;
+	const Goheapd__ProfileQuery *query;
+	const struct reference_walk *walk;
+	const struct span_table *spans;
+	uint32_t count; /* places */
+	struct budget budget;
+	struct pages below_pages, node_pages;
+	uint64_t *below; /* by place: bytes of the object and of all that was met from it */
+	uint32_t *nodes; /* by place */
+	uint64_t total;
+	uint32_t max_nodes;
+	uint64_t enough; /* bytes of a node that is gone on from */
+	struct frame_tree tree;
+	struct memo memos[MEMO_SIZE];
+};
+
+static void profiling_free(struct profiling *p)
+{
+	if (!p)
+		return;
+	frame_tree_fini(&p->tree);
+	pages_fini(&p->below_pages);
+	pages_fini(&p->node_pages);
+	free(p);
+}
+DEFINE_FREEP(profiling, profiling_free)
+
+static uint64_t size_of(const struct profiling *p, uint32_t place)
+{
+	return span_table_span_of(p->spans, reference_walk_object(p->walk, place))->elem_size;
+}
+
+static struct error *sum_up(struct profiling *p)
+{
+	struct error *err =
+	    pages_init(&p->below_pages, &p->budget, p->count * sizeof(*p->below));
+
+	if (!err)
+		err = pages_init(&p->node_pages, &p->budget, p->count * sizeof(*p->nodes));
+	if (err)
+		return err;
+	p->below = p->below_pages.data;
+	p->nodes = p->node_pages.data;
+	for (uint32_t place = p->count; place-- > 0;) {
+		uint32_t parent = reference_walk_at(p->walk, place).parent;
+		uint64_t size = size_of(p, place);
+
+		p->below[place] += size;
+		p->total += size;
+		if (parent < place)
+			p->below[parent] += p->below[place];
+	}
+	return NULL;
+}
+
+/* ---- from places to nodes ---- */
+
+static uint32_t labels_of(const struct profiling *p, uint32_t goroutine)
+{
+	const struct label_set *set;
+
+	if (!p->query->labels || !p->analysed->labels || goroutine == ROOT_NO_GOROUTINE)
+		return FRAME_TREE_NO_LABELS;
+	set = label_table_of(p->analysed->labels, goroutine);
+	return set->status == LABEL_DECODED ? set->set : FRAME_TREE_NO_LABELS;
+}
+
+static struct error *enter(struct profiling *p, const struct frame_tree_frame *frame,
+			   uint32_t labels, uint64_t below, uint32_t *node)
+{
+	uint32_t number;
+	struct error *err;
+
+	if (*node != FRAME_TREE_TOP && p->tree.nodes[*node].depth >= p->query->max_depth)
+		return NULL;
+	err = frame_tree_frame(&p->tree, frame, &number);
+	if (!err)
+		err = frame_tree_child(&p->tree, *node, number, labels, node);
+	if (!err)
+		p->tree.nodes[*node].expected += below;
+	return err;
+}
+
+/* What belongs to no module the runtime does, or nobody knows. */
+static const char *module_of(const struct profiling *p, const struct reference_root *root)
+{
+	const char *module = NULL;
+
+	if (!root->package || !root->package[0])
+		return "(runtime)";
+	if (p->analysed->build)
+		module = origin_module_of(p->analysed->build, root->name);
+	return module ? module : "(unknown)";
+}
+
+static struct error *enter_root(struct profiling *p, uint32_t number, uint64_t below,
+				uint32_t *ret_node)
+{
+	struct reference_root root = reference_walk_root(p->walk, number);
+	const struct frame_tree_frame module = { .name = module_of(p, &root) };
+	const struct frame_tree_frame frame = { root.name, root.file, root.line };
+	uint32_t labels = labels_of(p, root.goroutine);
+	struct error *err = NULL;
+
+	*ret_node = FRAME_TREE_TOP;
+	if (p->query->by_module) {
+		err = enter(p, &module, labels, below, ret_node);
+		labels = FRAME_TREE_NO_LABELS;
+	}
+	return err ? err : enter(p, &frame, labels, below, ret_node);
+}
+
+static struct error *enter_step(struct profiling *p, uint32_t step, uint64_t below, uint32_t *node)
+{
+	const char *const *frames;
+	uint32_t count = reference_walk_step_frames(p->walk, step, &frames);
+	struct error *err = NULL;
+
+	for (uint32_t i = 0; i < count && !err; i++) {
+		const struct frame_tree_frame frame = { .name = frames[i] };
+
+		err = enter(p, &frame, FRAME_TREE_NO_LABELS, below, node);
+	}
+	return err;
+}
+
+/* Chains mostly go on as the one before did. */
+static struct error *enter_child(struct profiling *p, uint32_t parent, uint32_t step,
+				 uint64_t below, uint32_t *ret_node)
+{
+	uint64_t hash = ((uint64_t)parent << 32 | step) * UINT64_C(0x9e3779b97f4a7c15);
+	struct memo *memo = &p->memos[(hash >> 40) % MEMO_SIZE];
+	struct error *err;
+
+	*ret_node = parent;
+	if (p->tree.nodes[parent].expected < p->enough)
+		return NULL;
+	if (memo->result && memo->node == parent && memo->step == step) {
+		*ret_node = memo->result - 1;
+		/* Nodes in between hold no less than the last one, and that is all that counts. */
+		if (*ret_node != parent)
+			p->tree.nodes[*ret_node].expected += below;
+		return NULL;
+	}
+	err = enter_step(p, step, below, ret_node);
+	if (!err)
+		*memo = (struct memo){ parent, step, *ret_node + 1 };
+	return err;
+}
+
+static struct error *enter_place(struct profiling *p, uint32_t place)
+{
+	struct reference reference = reference_walk_at(p->walk, place);
+	struct frame_tree_sizes *own;
+	uint64_t below = p->below[place];
+	uint32_t node;
+	struct error *err;
+
+	if (reference.parent < place) {
+		node = p->nodes[reference.parent];
+	} else {
+		err = enter_root(p, reference.root, below, &node);
+		if (err)
+			return err;
+	}
+	err = enter_child(p, node, reference.step, below, &node);
+	if (err)
+		return err;
+	p->nodes[place] = node;
+	own = &p->tree.nodes[node].own;
+	own->objects++;
+	own->bytes += size_of(p, place);
+	own->used_bytes += reference.used_bytes;
+	return NULL;
+}
+
+static struct error *make_tree(struct profiling *p)
+{
+	struct error *err = NULL;
+
+	frame_tree_fini(&p->tree);
+	for (size_t i = 0; i < MEMO_SIZE; i++)
+		p->memos[i].result = 0;
+	for (uint32_t place = 0; place < p->count && !err; place++) {
+		err = enter_place(p, place);
+		if (p->tree.node_count > p->max_nodes)
+			return err;
+	}
+	return err;
+}
+
+/* Beyond this a node is worth a sample of its own, if all were of one size. */
+static uint64_t next_enough(const struct profiling *p)
+{
+	uint64_t least = p->total / ((uint64_t)NODES_PER_SAMPLE * p->query->max_samples) + 1;
+	uint64_t more = p->enough * ENOUGH_FACTOR;
+
+	return more > least ? more : least;
+}
+
+static struct error *make_small_tree(struct profiling *p)
+{
+	uint64_t max = (uint64_t)NODES_PER_SAMPLE * p->query->max_samples;
+	struct error *err;
+
+	p->max_nodes = max > NODES_MIN ? (uint32_t)max : NODES_MIN;
+	p->enough = p->query->min_bytes ? p->query->min_bytes : 1;
+	err = make_tree(p);
+	while (!err && p->tree.node_count > p->max_nodes && p->enough <= p->total) {
+		p->enough = next_enough(p);
+		err = make_tree(p);
+	}
+	return err ? err
+		   : frame_tree_fold(&p->tree, p->query->max_samples, p->query->min_bytes);
+}
+
+/* ---- the message ---- */
+
+static struct error *add_frame(const struct frame_tree_frame *frame,
+			       Goheapd__ReferenceProfile *profile)
+{
+	struct error *err = message_reserve((void ***)&profile->frames, profile->n_frames);
+	Goheapd__ReferenceFrame *message;
+
+	if (err)
+		return err;
+	message = malloc(sizeof(*message));
+	if (!message)
+		return &error_nomem;
+	goheapd__reference_frame__init(message);
+	profile->frames[profile->n_frames++] = message;
+	err = message_text(frame->name, &message->name);
+	if (err || !frame->file)
+		return err;
+	message->has_file = true;
+	message->has_line = frame->line;
+	message->line = frame->line;
+	return message_text(frame->file, &message->file);
+}
+
+static struct error *add_node(const struct frame_tree_node *node,
+			      Goheapd__ReferenceProfile *profile)
+{
+	struct error *err = message_reserve((void ***)&profile->nodes, profile->n_nodes);
+	Goheapd__ReferenceNode *message;
+
+	if (err)
+		return err;
+	message = malloc(sizeof(*message));
+	if (!message)
+		return &error_nomem;
+	goheapd__reference_node__init(message);
+	profile->nodes[profile->n_nodes++] = message;
+	message->has_parent = node->parent != FRAME_TREE_TOP;
+	message->parent = node->parent;
+	message->frame = node->frame;
+	message->objects = node->own.objects;
+	message->bytes = node->own.bytes;
+	message->has_used_bytes = node->own.used_bytes != node->own.bytes;
+	message->used_bytes = node->own.used_bytes;
+	message->has_label_set = node->labels != FRAME_TREE_NO_LABELS;
+	message->label_set = node->labels;
+	profile->objects += node->own.objects;
+	profile->bytes += node->own.bytes;
+	return NULL;
+}
+
+static struct error *add_labels(const struct label_set *set, Goheapd__ReferenceProfile *profile)
+{
+	struct error *err = message_reserve((void ***)&profile->label_sets, profile->n_label_sets);
+	Goheapd__ReferenceLabels *message;
+
+	if (err)
+		return err;
+	message = malloc(sizeof(*message));
+	if (!message)
+		return &error_nomem;
+	goheapd__reference_labels__init(message);
+	profile->label_sets[profile->n_label_sets++] = message;
+	return label_pairs_fill(set, &message->labels, &message->n_labels);
+}
+
+static struct error *fill(const struct profiling *p, Goheapd__ReferenceProfile *profile)
+{
+	const struct label_table *labels = p->query->labels ? p->analysed->labels : NULL;
+	uint32_t sets = labels ? label_table_count(labels) : 0;
+	struct error *err = NULL;
+
+	for (uint32_t i = 0; i < p->tree.frame_count && !err; i++)
+		err = add_frame(&p->tree.frames[i], profile);
+	for (uint32_t i = 0; i < p->tree.node_count && !err; i++)
+		err = add_node(&p->tree.nodes[i], profile);
+	for (uint32_t i = 0; i < sets && !err; i++)
+		err = add_labels(label_table_at(labels, i), profile);
+	return err;
+}
+
+static struct error *check_query(const Goheapd__ProfileQuery *query)
+{
+	if (!query->max_depth || !query->max_samples)
+		return error_new(ERROR_BAD_REQUEST, "a profile of no frames or samples");
+	return NULL;
+}
+
+struct error *reference_profile_fill(const struct analysed *analysed,
+				     const Goheapd__ProfileQuery *query,
+				     Goheapd__ScanResult *result)
+{
+	struct profiling *p scoped(profiling_freep) = calloc(1, sizeof(*p));
+	struct error *err = check_query(query);
+
+	if (err)
+		return err;
+	if (!p)
+		return &error_nomem;
+	p->analysed = analysed;
+	p->query = query;
+	p->walk = analysed->walk;
+	p->spans = graph_spans(analysed->graph);
+	p->count = reference_walk_count(p->walk);
+	p->budget.limit = analysed->memory_limit;
+	err = sum_up(p);
+	if (!err)
+		err = make_small_tree(p);
+	if (err)
+		return error_context(err, "profile");
+	result->profile = malloc(sizeof(*result->profile));
+	if (!result->profile)
+		return &error_nomem;
+	goheapd__reference_profile__init(result->profile);
+	return fill(p, result->profile);
+}
