@@ -10,6 +10,7 @@
 #include "agent/report/analysed.h"
 #include "agent/report/analysis_report.h"
 #include "agent/report/decoded.h"
+#include "agent/report/retained.h"
 
 struct analysis {
 	struct decoded *decoded;
@@ -17,6 +18,7 @@ struct analysis {
 	struct go_types *types;
 	struct variable_table *variables;
 	struct reference_walk *walk;
+	struct retained *retained; /* NULL until it is asked for */
 	bool has_walked;
 	bool memory_is_gone;
 };
@@ -25,6 +27,7 @@ void analysis_free(struct analysis *analysis)
 {
 	if (!analysis)
 		return;
+	retained_free(analysis->retained);
 	reference_walk_free(analysis->walk);
 	variable_table_free(analysis->variables);
 	go_types_free(analysis->types);
@@ -122,11 +125,29 @@ static struct error *walk(struct analysis *a)
 	return err;
 }
 
+static struct error *find_retained(struct analysis *a)
+{
+	const struct decoded *d = a->decoded;
+	const struct retained_input input = {
+		.graph = d->graph,
+		.mark = d->mark,
+		.roots = d->roots,
+		.specials = d->specials,
+		.owners = &d->owners,
+		.goroutines = d->goroutines,
+		.variables = a->variables,
+		.thread_count = d->request->worker_count,
+		.memory_limit = memory_left(a),
+	};
+
+	return a->retained ? NULL : retained_find(&input, &a->retained);
+}
+
 struct error *analysis_answer(struct analysis *analysis, const Goheapd__Analysis *query,
 			      Goheapd__ScanResult *result)
 {
 	const struct decoded *d = analysis->decoded;
-	const struct analysed analysed = {
+	struct analysed analysed = {
 		.memory = memory_of(analysis),
 		.layout = d->request->layout,
 		.graph = d->graph,
@@ -144,9 +165,10 @@ struct error *analysis_answer(struct analysis *analysis, const Goheapd__Analysis
 	};
 	struct error *err = NULL;
 
-	if (analysis_wants_retained(query))
-		return error_new(ERROR_UNSUPPORTED, "retained sizes are not told yet");
 	if (analysis_wants_walk(query))
 		err = walk(analysis);
+	if (!err && analysis_wants_retained(query))
+		err = find_retained(analysis);
+	analysed.retained = analysis->retained;
 	return err ? err : analysis_report_fill(&analysed, query, result);
 }

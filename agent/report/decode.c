@@ -18,6 +18,7 @@
 #include "agent/goruntime/special.h"
 #include "agent/goruntime/stack.h"
 #include "agent/report/analysis.h"
+#include "agent/report/analysis_report.h"
 #include "agent/report/decoded.h"
 #include "agent/report/goroutine_list.h"
 #include "agent/report/goroutine_origin.h"
@@ -36,7 +37,6 @@ void decoded_trim(struct decoded *decoded)
 	stack_walker_free(take(decoded->walker));
 	free(take(decoded->scans));
 	label_usage_fini(&decoded->sets);
-	label_owners_fini(&decoded->owners);
 	range_list_fini(&decoded->metadata);
 	range_list_fini(&decoded->stacks);
 }
@@ -195,7 +195,8 @@ static struct error *read_objects(struct decoded *d)
 	find_need(d);
 	err = graph_read(r->memory, r->layout, d->spans, r->worker_count,
 			 memory_need_left(&d->need, r->memory_limit), &d->graph);
-	if (err || !r->want_labels)
+	if (err || !(r->want_labels || r->keeps ||
+		     (r->analysis && analysis_wants_retained(r->analysis))))
 		return err;
 	return label_owners_read(r->memory, r->layout, d->graph, d->goroutines, &d->owners);
 }
