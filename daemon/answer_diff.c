@@ -3,38 +3,10 @@
 #include "daemon/answer_scan.h"
 #include "daemon/auth.h"
 #include "daemon/clock.h"
-#include "daemon/pprof_size.h"
+#include "daemon/object_query.h"
 #include "daemon/profile_query.h"
 #include "daemon/render_diff.h"
 #include "daemon/rfc3339.h"
-
-/* What is asked of both scans. */
-struct question {
-	Goheapd__Analysis analysis;
-	Goheapd__ProfileQuery profile;
-	Goheapd__HistogramQuery histogram;
-	unsigned parts;
-};
-
-/*
- * As many chains as may be: one that is folded in one scan and not in the other would look like a
- * change. They are folded when they have been compared.
- */
-static struct error *ask(const struct exchange *exchange, struct question *ret)
-{
-	struct error *err = profile_query(&exchange->params, &ret->profile);
-
-	if (err)
-		return err;
-	ret->profile.max_samples = PARAMS_SAMPLES_MAX;
-	ret->profile.min_bytes = 0;
-	goheapd__histogram_query__init(&ret->histogram);
-	goheapd__analysis__init(&ret->analysis);
-	ret->analysis.profile = &ret->profile;
-	ret->analysis.histogram = &ret->histogram;
-	ret->parts = exchange->format == FORMAT_PPROF ? 0 : SCAN_LABELS;
-	return NULL;
-}
 
 static struct error *check_which(const struct params *params)
 {
@@ -82,13 +54,19 @@ static void side_fini(struct side *side)
 	scan_release(side->objects);
 }
 
+/* A profile says nothing of label sets as such. */
+static unsigned parts_of(const struct exchange *exchange)
+{
+	return exchange->format == FORMAT_PPROF ? 0 : SCAN_LABELS;
+}
+
 /* A new scan, or an earlier one that will do. */
-static struct error *scan_now(struct exchange *exchange, const struct question *question,
+static struct error *scan_now(struct exchange *exchange, const struct object_query *question,
 			      struct side *ret)
 {
 	bool cached;
 	struct error *err =
-	    answer_get_scan(exchange, question->parts, &question->analysis, &ret->scan, &cached);
+	    answer_get_scan(exchange, parts_of(exchange), &question->analysis, &ret->scan, &cached);
 
 	if (!err)
 		ret->objects = scan_acquire(ret->scan);
@@ -96,7 +74,7 @@ static struct error *scan_now(struct exchange *exchange, const struct question *
 }
 
 /* A kept one, which has the graph to ask where its first result does not do. */
-static struct error *ask_kept(struct exchange *exchange, const struct question *question,
+static struct error *ask_kept(struct exchange *exchange, const struct object_query *question,
 			      struct kept_scan *kept, struct side *ret)
 {
 	ret->kept = kept_scan_acquire(kept);
@@ -106,7 +84,7 @@ static struct error *ask_kept(struct exchange *exchange, const struct question *
 }
 
 /* What is compared with the earlier one. */
-static struct error *find_later(struct exchange *exchange, const struct question *question,
+static struct error *find_later(struct exchange *exchange, const struct object_query *question,
 				struct side *ret)
 {
 	if (exchange->kept)
@@ -159,7 +137,7 @@ static struct error *find_by_id(struct exchange *exchange, struct kept_scan **re
 	return err;
 }
 
-static struct error *find_since(struct exchange *exchange, const struct question *question,
+static struct error *find_since(struct exchange *exchange, const struct object_query *question,
 				struct side *ret)
 {
 	struct kept_scan *kept scoped(kept_scan_releasep) = NULL;
@@ -173,7 +151,7 @@ static struct error *find_since(struct exchange *exchange, const struct question
 
 /* ---- both ---- */
 
-static struct error *find_both(struct exchange *exchange, const struct question *question,
+static struct error *find_both(struct exchange *exchange, const struct object_query *question,
 			       struct side *ret_from, struct side *ret_to)
 {
 	struct error *err = exchange->params.since ? find_since(exchange, question, ret_from)
@@ -188,73 +166,32 @@ static struct error *find_both(struct exchange *exchange, const struct question 
 
 /* ---- the answer ---- */
 
-static struct error *fold(const struct chain_tree *tree, const struct params *params,
-			  struct chain_tree *ret)
+static struct diff_scan view_of(const struct side *side)
 {
-	const struct pprof_limits limits = { .samples = params->max_samples, .bytes = SIZE_MAX };
-	uint64_t *weights scoped(freep) = NULL;
-	struct chain_tree large;
-	struct error *err = chain_tree_weights(tree, &weights);
-
-	if (!err)
-		err = chain_tree_fold(tree, weights, params->min_bytes, &large);
-	if (err)
-		return err;
-	err = pprof_fit(&large, &limits, ret);
-	chain_tree_fini(&large);
-	return err;
+	return (struct diff_scan){
+		.view = { .result = side->scan->answer->scan,
+			  .id = side->scan->id,
+			  .cached = side->kept != NULL },
+		.objects = side->objects->answer->scan,
+	};
 }
 
-typedef void diff_renderer(struct text *text, const struct diff_view *view);
+typedef void diff_renderer(struct text *text, const struct diff_question *question);
 
-static struct error *render(struct exchange *exchange, const struct diff_view *given)
+static struct error *compare(struct exchange *exchange, const struct side *from,
+			     const struct side *to)
 {
 	static diff_renderer *const renderers[FORMAT_END] = {
 		[FORMAT_JSON] = render_json_diff,
 		[FORMAT_TEXT] = render_text_diff,
 		[FORMAT_PPROF] = render_pprof_diff,
 	};
-	struct diff_view view = *given;
-	struct chain_tree folded;
-	struct error *err = fold(&view.diff->chains, &exchange->params, &folded);
+	Goheapd__ProfileQuery shown;
+	const struct diff_question question = { view_of(from), view_of(to), &shown };
+	struct error *err = profile_query(&exchange->params, &shown);
 
-	if (err)
-		return err;
-	view.chains = &folded;
-	renderers[exchange->format](&exchange->body, &view);
-	chain_tree_fini(&folded);
-	return NULL;
-}
-
-static struct scan_view view_of(const struct side *side, const Goheapd__ProfileQuery *query)
-{
-	return (struct scan_view){ .result = side->scan->answer->scan,
-				   .id = side->scan->id,
-				   .cached = side->kept != NULL,
-				   .profile = query };
-}
-
-static struct diff_side results_of(const struct side *side)
-{
-	return (struct diff_side){ .scan = side->scan->answer->scan,
-				   .objects = side->objects->answer->scan };
-}
-
-static struct error *compare(struct exchange *exchange, const struct side *from,
-			     const struct side *to, const struct question *question)
-{
-	Goheapd__ProfileQuery shown = question->profile;
-	struct scan_view from_view = view_of(from, &shown), to_view = view_of(to, &shown);
-	struct diff_side from_results = results_of(from), to_results = results_of(to);
-	struct diff diff;
-	struct diff_view view = { .diff = &diff, .from = &from_view, .to = &to_view };
-	struct error *err;
-
-	shown.max_samples = exchange->params.max_samples;
-	err = diff_init(&diff, &from_results, &to_results, shown.max_depth);
 	if (!err)
-		err = render(exchange, &view);
-	diff_fini(&diff);
+		renderers[exchange->format](&exchange->body, &question);
 	return err;
 }
 
@@ -262,12 +199,12 @@ struct error *answer_diff(struct exchange *exchange)
 {
 	struct side from scoped(side_fini) = { 0 };
 	struct side to scoped(side_fini) = { 0 };
-	struct question question;
+	struct object_query question;
 	struct error *err = check_which(&exchange->params);
 
 	if (!err)
-		err = ask(exchange, &question);
+		err = object_query_diff(&question, &exchange->params);
 	if (!err)
 		err = find_both(exchange, &question, &from, &to);
-	return err ? err : compare(exchange, &from, &to, &question);
+	return err ? err : compare(exchange, &from, &to);
 }

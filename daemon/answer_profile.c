@@ -4,7 +4,7 @@
 
 #include "daemon/answer_diff.h"
 #include "daemon/answer_scan.h"
-#include "daemon/profile_query.h"
+#include "daemon/object_query.h"
 
 /* ---- reference chains ---- */
 
@@ -14,14 +14,10 @@ static struct error *answer_chains(struct exchange *exchange)
 		[FORMAT_PPROF] = render_pprof_profile,
 		[FORMAT_TEXT] = render_text_profile,
 	};
-	Goheapd__Analysis analysis = GOHEAPD__ANALYSIS__INIT;
-	Goheapd__ProfileQuery query;
-	struct error *err = profile_query(&exchange->params, &query);
+	struct object_query query;
+	struct error *err = object_query_profile(&query, &exchange->params);
 
-	if (err)
-		return err;
-	analysis.profile = &query;
-	return answer_scan(exchange, 0, &analysis, renderers);
+	return err ? err : answer_scan(exchange, 0, &query.analysis, renderers);
 }
 
 struct error *answer_profile(struct exchange *exchange)

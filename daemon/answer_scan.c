@@ -45,7 +45,6 @@ struct error *answer_scan(struct exchange *exchange, unsigned parts,
 	struct scan_view view = { .dead = exchange->params.dead,
 				  .labels = &exchange->params.labels,
 				  .metrics = exchange->server->metrics,
-				  .profile = analysis ? analysis->profile : NULL,
 				  .analysis = analysis,
 				  .top = exchange->params.top,
 				  .goes_on = exchange->kept != NULL };

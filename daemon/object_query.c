@@ -1,6 +1,7 @@
 #include "daemon/object_query.h"
 
 #include "daemon/params.h"
+#include "daemon/profile_query.h"
 
 struct error *object_query_histogram(struct object_query *query, const struct params *params)
 {
@@ -73,4 +74,34 @@ struct error *object_query_dominators(struct object_query *query, const struct p
 	query->dominators.limit = params->limit;
 	query->analysis.dominators = &query->dominators;
 	return err ? err : page_cursor_to_dominators(&params->cursor, &query->dominators);
+}
+
+struct error *object_query_profile(struct object_query *query, const struct params *params)
+{
+	struct error *err = profile_query(params, &query->profile);
+
+	if (err)
+		return err;
+	goheapd__analysis__init(&query->analysis);
+	query->analysis.profile = &query->profile;
+	return NULL;
+}
+
+/*
+ * As many chains as may be: one that is folded in one scan and not in the other would look like a
+ * change. They are folded when they have been compared.
+ */
+struct error *object_query_diff(struct object_query *query, const struct params *params)
+{
+	struct error *err = profile_query(params, &query->diff.profile);
+
+	if (err)
+		return err;
+	query->diff.profile.max_samples = PARAMS_SAMPLES_MAX;
+	query->diff.profile.min_bytes = 0;
+	goheapd__histogram_query__init(&query->diff.histogram);
+	goheapd__analysis__init(&query->analysis);
+	query->analysis.profile = &query->diff.profile;
+	query->analysis.histogram = &query->diff.histogram;
+	return NULL;
 }

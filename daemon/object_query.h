@@ -20,6 +20,11 @@ struct object_query {
 		Goheapd__ObjectsQuery objects;
 		Goheapd__ObjectQuery object;
 		Goheapd__DominatorsQuery dominators;
+		Goheapd__ProfileQuery profile;
+		struct {
+			Goheapd__ProfileQuery profile;
+			Goheapd__HistogramQuery histogram;
+		} diff;
 	};
 };
 
@@ -27,7 +32,7 @@ struct object_query {
 typedef struct error *object_query_maker(struct object_query *query, const struct params *params);
 
 object_query_maker object_query_histogram, object_query_objects, object_query_object,
-    object_query_dominators, object_query_goroutines;
+    object_query_dominators, object_query_goroutines, object_query_profile, object_query_diff;
 
 /* Nothing is asked: such a query is left away. */
 bool object_query_is_empty(const struct object_query *query);

@@ -212,7 +212,15 @@ static struct error *set_seconds(struct params *params, const char *value)
 
 static struct error *set_over(struct params *params, const char *value)
 {
-	return seconds("over", value, OVER_MAX_SECONDS, false, &params->over_us);
+	uint64_t us;
+
+	if (!quantity_duration(value, &us) || us == 0 ||
+	    us > OVER_MAX_SECONDS * (uint64_t)SECOND_US)
+		return error_new(ERROR_BAD_REQUEST,
+				 "over=%s: a number of seconds is wanted, or one like 5m, up to 1h",
+				 value);
+	params->over_us = us;
+	return NULL;
 }
 
 static struct error *set_since(struct params *params, const char *value)

@@ -50,6 +50,31 @@ bool quantity_seconds(const char *text, uint64_t *ret_us)
 	return true;
 }
 
+bool quantity_duration(const char *text, uint64_t *ret_us)
+{
+	static const struct {
+		char name;
+		unsigned seconds;
+	} units[] = { { 's', 1 }, { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 } };
+	size_t size = strlen(text);
+	uint64_t factor = 0, us; /* 0: no unit is named */
+	char number[32];
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
+		if (size && text[size - 1] == units[i].name)
+			factor = units[i].seconds;
+	}
+	size -= factor != 0;
+	if (size >= sizeof(number))
+		return false;
+	memcpy(number, text, size);
+	number[size] = '\0';
+	if (!quantity_seconds(number, &us) || !checked_mul(us, factor ? factor : 1, &us))
+		return false;
+	*ret_us = us;
+	return true;
+}
+
 bool quantity_address(const char *text, uint64_t *ret)
 {
 	static const char digits[] = "0123456789abcdef";

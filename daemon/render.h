@@ -28,7 +28,6 @@ struct scan_view {
 	bool dead;                             /* list dead goroutines too */
 	const struct label_query *labels;      /* what was asked of them, or NULL */
 	const struct metric_settings *metrics; /* for metrics only */
-	const Goheapd__ProfileQuery *profile;  /* what was asked of a profile, or NULL */
 	const Goheapd__Analysis *analysis;     /* what was asked of objects, or NULL */
 	uint64_t top;                          /* rows of a histogram; 0: all */
 	bool goes_on;                          /* it is kept: a page has a cursor for the next */

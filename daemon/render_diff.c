@@ -3,7 +3,9 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "daemon/diff.h"
 #include "daemon/label_text.h"
+#include "daemon/pprof_size.h"
 #include "daemon/render_json_common.h"
 #include "daemon/render_json_labels.h"
 #include "daemon/render_pprof.h"
@@ -11,6 +13,14 @@
 #include "daemon/render_text_profile.h"
 
 enum { TEXT_ROWS = 10, LABEL_COLUMNS = 60, NS_PER_SECOND = 1000000000 };
+
+/* What is written, in whatever form. */
+struct diff_view {
+	const struct diff *diff;
+	const struct diff_scan *from, *to;
+	const Goheapd__ProfileQuery *query;
+	const struct chain_tree *chains; /* diff's, of which the small ones have been folded */
+};
 
 /* ---- JSON ---- */
 
@@ -36,10 +46,10 @@ static void write_head(struct text *text, const struct diff_view *view)
 	add_signed(&unknown, "objects", diff->unknown_objects);
 	add_signed(&unknown, "bytes", diff->unknown_bytes);
 	json_fields_init(&fields);
-	json_add_string(&fields, "from", view->from->id);
-	json_add_string(&fields, "to", view->to->id);
-	json_add_u64(&fields, "from_pid", view->from->result->identity->pid);
-	json_add_time(&fields, "from_started_at", view->from->result->scan->started_at_ns);
+	json_add_string(&fields, "from", view->from->view.id);
+	json_add_string(&fields, "to", view->to->view.id);
+	json_add_u64(&fields, "from_pid", view->from->view.result->identity->pid);
+	json_add_time(&fields, "from_started_at", view->from->view.result->scan->started_at_ns);
 	add_real(&fields, "seconds", true, diff->seconds);
 	json_add_fields(&fields, "heap", &heap);
 	add_real(&fields, "slope_bytes_per_second", diff->has_slope, diff->slope);
@@ -118,7 +128,7 @@ static void write_chain(struct text *text, const struct diff_view *view, uint32_
 
 	json_fields_init(&row);
 	json_add(&row, "chain", chain_list(view->chains, leaf));
-	if (!view->to->profile->labels) {
+	if (!view->query->labels) {
 		json_add_null(&row, "labels");
 	} else {
 		const struct chain_labels none = { 0 };
@@ -145,10 +155,10 @@ static void write_chains(struct text *text, const struct diff_view *view)
 	text_fail(text, err);
 }
 
-void render_json_diff(struct text *text, const struct diff_view *view)
+static void write_json(struct text *text, const struct diff_view *view)
 {
 	json_begin(text, NULL, '{');
-	render_json_scan_head(text, view->to);
+	render_json_scan_head(text, &view->to->view);
 	json_begin(text, "diff", '{');
 	write_head(text, view);
 	write_types(text, &view->diff->types);
@@ -182,7 +192,7 @@ static void append_signed_count(struct text *text, int64_t count)
 static void append_change(struct text *text, const struct diff_view *view)
 {
 	const struct diff *diff = view->diff;
-	const Goheapd__Identity *from = view->from->result->identity;
+	const Goheapd__Identity *from = view->from->view.result->identity;
 
 	text_printf(text, "CHANGE in %.1f s: live ", diff->seconds);
 	append_signed_size(text, diff->live_bytes);
@@ -199,9 +209,9 @@ static void append_change(struct text *text, const struct diff_view *view)
 		text_duration(text, (uint64_t)diff->seconds_to_limit);
 	}
 	text_string(text, "\n");
-	if (from->pid != view->to->result->identity->pid) {
+	if (from->pid != view->to->view.result->identity->pid) {
 		text_string(text, "FROM   ");
-		text_identity(text, from, view->from->result->scan->started_at_ns);
+		text_identity(text, from, view->from->view.result->scan->started_at_ns);
 		text_string(text, "\n");
 	}
 }
@@ -231,15 +241,15 @@ static void append_labels(struct text *text, const struct diff *diff)
 	}
 }
 
-void render_text_diff(struct text *text, const struct diff_view *view)
+static void write_text(struct text *text, const struct diff_view *view)
 {
 	const struct chain_page page = { .tree = view->chains,
 					 .is_change = true,
 					 .row_count = TEXT_ROWS,
 					 .types = &view->diff->types };
-	const Goheapd__ScanInfo *scan = view->to->result->scan;
+	const Goheapd__ScanInfo *scan = view->to->view.result->scan;
 
-	text_scan_head(text, view->to);
+	text_scan_head(text, &view->to->view);
 	append_change(text, view);
 	text_chains(text, &page);
 	append_labels(text, view->diff);
@@ -248,16 +258,16 @@ void render_text_diff(struct text *text, const struct diff_view *view)
 
 /* ---- pprof ---- */
 
-void render_pprof_diff(struct text *text, const struct diff_view *view)
+static void write_pprof(struct text *text, const struct diff_view *view)
 {
 	const struct diff *diff = view->diff;
-	struct pprof_about about = { .retained = view->to->profile->retained };
+	struct pprof_about about = { .retained = view->query->retained };
 	struct text comments;
 	struct error *err;
 
 	text_init(&comments);
-	text_printf(&comments, "change since scan %s of pid %" PRIu32 "\n", view->from->id,
-		    view->from->result->identity->pid);
+	text_printf(&comments, "change since scan %s of pid %" PRIu32 "\n", view->from->view.id,
+		    view->from->view.result->identity->pid);
 	err = text_finish(&comments);
 	if (diff->seconds > 0)
 		about.duration_ns = (uint64_t)(diff->seconds * NS_PER_SECOND);
@@ -266,7 +276,76 @@ void render_pprof_diff(struct text *text, const struct diff_view *view)
 	if (err)
 		text_fail(text, err);
 	else
-		render_pprof(text, view->chains, view->to->result, &about,
-			     view->to->profile->max_samples);
+		render_pprof(text, view->chains, view->to->view.result, &about,
+			     view->query->max_samples);
 	text_fini(&comments);
+}
+
+/* ---- comparing ---- */
+
+typedef void diff_writer(struct text *text, const struct diff_view *view);
+
+static struct error *fold(const struct chain_tree *tree, const Goheapd__ProfileQuery *query,
+			  struct chain_tree *ret)
+{
+	const struct pprof_limits limits = { .samples = query->max_samples, .bytes = SIZE_MAX };
+	uint64_t *weights scoped(freep) = NULL;
+	struct chain_tree large;
+	struct error *err = chain_tree_weights(tree, &weights);
+
+	if (!err)
+		err = chain_tree_fold(tree, weights, query->min_bytes, &large);
+	if (err)
+		return err;
+	err = pprof_fit(&large, &limits, ret);
+	chain_tree_fini(&large);
+	return err;
+}
+
+static struct error *write_diff(struct text *text, const struct diff_question *question,
+				const struct diff *diff, diff_writer *write)
+{
+	struct diff_view view = {
+		.diff = diff,
+		.from = &question->from,
+		.to = &question->to,
+		.query = question->query,
+	};
+	struct chain_tree folded;
+	struct error *err = fold(&diff->chains, question->query, &folded);
+
+	if (err)
+		return err;
+	view.chains = &folded;
+	write(text, &view);
+	chain_tree_fini(&folded);
+	return NULL;
+}
+
+static void compare(struct text *text, const struct diff_question *question, diff_writer *write)
+{
+	const struct diff_side from = { question->from.view.result, question->from.objects };
+	const struct diff_side to = { question->to.view.result, question->to.objects };
+	struct diff diff;
+	struct error *err = diff_init(&diff, &from, &to, question->query->max_depth);
+
+	if (!err)
+		err = write_diff(text, question, &diff, write);
+	text_fail(text, err);
+	diff_fini(&diff);
+}
+
+void render_json_diff(struct text *text, const struct diff_question *question)
+{
+	compare(text, question, write_json);
+}
+
+void render_text_diff(struct text *text, const struct diff_question *question)
+{
+	compare(text, question, write_text);
+}
+
+void render_pprof_diff(struct text *text, const struct diff_question *question)
+{
+	compare(text, question, write_pprof);
 }

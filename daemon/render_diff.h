@@ -4,20 +4,23 @@
 #ifndef DAEMON_RENDER_DIFF_H
 #define DAEMON_RENDER_DIFF_H
 
-#include "daemon/diff.h"
 #include "daemon/render.h"
 
-struct diff_view {
-	const struct diff *diff;
-	/* What answers begin with, of the later scan; its profile is what was asked of both. */
-	const struct scan_view *to;
-	const struct scan_view *from;
-	/* diff's chains, of which the small ones may have been folded. */
-	const struct chain_tree *chains;
+/* One of the scans: what answers begin with, and the result that has profile and histogram. */
+struct diff_scan {
+	struct scan_view view;
+	const Goheapd__ScanResult *objects;
 };
 
-void render_json_diff(struct text *text, const struct diff_view *view);
-void render_text_diff(struct text *text, const struct diff_view *view);
-void render_pprof_diff(struct text *text, const struct diff_view *view);
+/* Both have been asked for more than query wants; what is shown is folded as it says. */
+struct diff_question {
+	struct diff_scan from, to;
+	const Goheapd__ProfileQuery *query;
+};
+
+void render_json_diff(struct text *text, const struct diff_question *question);
+void render_text_diff(struct text *text, const struct diff_question *question);
+/* A gzipped profile with signed values. */
+void render_pprof_diff(struct text *text, const struct diff_question *question);
 
 #endif

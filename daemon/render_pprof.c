@@ -113,7 +113,7 @@ void render_pprof(struct text *text, const struct chain_tree *tree,
 
 void render_pprof_profile(struct text *text, const struct scan_view *view)
 {
-	const Goheapd__ProfileQuery *query = view->profile;
+	const Goheapd__ProfileQuery *query = view->analysis->profile;
 	const struct pprof_about about = { .retained = query->retained };
 	struct chain_tree tree;
 	struct error *err;

@@ -224,7 +224,8 @@ void render_text_profile(struct text *text, const struct scan_view *view)
 
 	chain_tree_init(&tree);
 	page.tree = &tree;
-	err = chain_tree_add(&tree, view->result->profile, CHAIN_PLUS, view->profile->max_depth);
+	err = chain_tree_add(&tree, view->result->profile, CHAIN_PLUS,
+			     view->analysis->profile->max_depth);
 	text_scan_head(text, view);
 	if (err)
 		text_fail(text, err);

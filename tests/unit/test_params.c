@@ -284,6 +284,19 @@ static void seconds_have_microseconds(void **state)
 	assert_false(quantity_seconds(".5", &us));
 	assert_false(quantity_seconds("18446744073709551615", &us));
 	assert_int_equal(us, 3000000);
+	assert_true(quantity_duration("1.5", &us));
+	assert_int_equal(us, 1500000);
+	assert_true(quantity_duration("30s", &us));
+	assert_int_equal(us, 30000000);
+	assert_true(quantity_duration("1.5m", &us));
+	assert_int_equal(us, 90000000);
+	assert_true(quantity_duration("2d", &us));
+	assert_int_equal(us, 172800000000);
+	assert_false(quantity_duration("5x", &us));
+	assert_false(quantity_duration("s", &us));
+	assert_false(quantity_duration("", &us));
+	assert_false(quantity_duration("1h30m", &us));
+	assert_false(quantity_duration("300000000000000d", &us));
 }
 
 static void times_are_rfc_3339(void **state)

@@ -415,13 +415,15 @@ static void nothing_is_a_profile_too(void **state)
 static void what_is_served_can_be_read_back(void **state)
 {
 	Goheapd__ProfileQuery query = query_of(true);
+	Goheapd__Analysis analysis = GOHEAPD__ANALYSIS__INIT;
 	Goheapd__ScanResult *result = canned_scan();
-	struct scan_view view = { .result = result, .id = "0", .profile = &query };
+	struct scan_view view = { .result = result, .id = "0", .analysis = &analysis };
 	struct text first, second;
 	struct pprof_decoded decoded;
 	int64_t bytes = 0;
 
 	(void)state;
+	analysis.profile = &query;
 	result->profile = canned_profile(result->heap, &query, 0);
 	text_init(&first);
 	text_init(&second);
