@@ -997,5 +997,6 @@ int main(void)
 		TEST(threads_that_ask_for_one_type_get_one),
 	};
 
+	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

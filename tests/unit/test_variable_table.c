@@ -394,5 +394,6 @@ int main(void)
 		TEST(what_the_runtime_keeps_has_plain_names),
 	};
 
+	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
