@@ -4,6 +4,7 @@
  */
 #include "daemon/label_query.h"
 #include "daemon/render.h"
+#include "daemon/render_diff.h"
 #include "daemon/scan_check.h"
 #include "proto/wire/check.h"
 #include "tests/fuzz/fuzz.h"
@@ -97,6 +98,40 @@ static void ask_objects(const Goheapd__ScanResult *result)
 		       (renderer *[]){ render_json_dominators, render_text_dominators });
 }
 
+/* The chains by themselves, and their change to themselves. */
+static void ask_chains(const Goheapd__ScanResult *result)
+{
+	static void (*const differences[])(struct text * text,
+					   const struct diff_question *question) = {
+		render_json_diff, render_text_diff, render_pprof_diff
+	};
+	Goheapd__ProfileQuery profile = GOHEAPD__PROFILE_QUERY__INIT;
+	Goheapd__HistogramQuery histogram = GOHEAPD__HISTOGRAM_QUERY__INIT;
+	Goheapd__Analysis analysis = GOHEAPD__ANALYSIS__INIT;
+	const struct diff_scan scan = { .view = { .result = result, .id = "0" },
+					.objects = result };
+	const struct diff_question question = { scan, scan, &profile };
+	struct error *err;
+
+	profile.max_depth = 64;
+	profile.max_samples = 100;
+	profile.labels = true;
+	analysis.profile = &profile;
+	render_objects(result, &analysis,
+		       (renderer *[]){ render_pprof_profile, render_text_profile });
+	analysis.histogram = &histogram;
+	err = scan_check_analysis(result, &analysis);
+	for (size_t i = 0; !err && i < sizeof(differences) / sizeof(*differences); i++) {
+		struct text text;
+
+		text_init(&text);
+		differences[i](&text, &question);
+		error_free(text_finish(&text));
+		text_fini(&text);
+	}
+	error_free(err);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	Goheapd__ScanResult *result = take_in(data, size);
@@ -116,6 +151,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		text_fini(&text);
 	}
 	ask_objects(result);
+	ask_chains(result);
 	goheapd__scan_result__free_unpacked(result, NULL);
 	return 0;
 }
