@@ -119,7 +119,7 @@ ProtobufCBinaryData frame_type(ProtobufCBinaryData frame)
 		depth += frame.data[i] == ')';
 		if (depth == 0)
 			break; /* it does not end in a type */
-		if (frame.data[i] == '(' && --depth == 0)
+		if (frame.data[i] == '(' && --depth == 0 && (i == 0 || frame.data[i - 1] == ' '))
 			return (ProtobufCBinaryData){ .data = frame.data + i + 1,
 						      .len = frame.len - i - 2 };
 	}

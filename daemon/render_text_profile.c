@@ -63,7 +63,8 @@ static void append_sums(const struct table *table, const char *name, const struc
 {
 	size_t count = count_sums(sums), shown = 0;
 
-	append_heading(table, name, count > row_count ? count : 0);
+	if (count)
+		append_heading(table, name, count > row_count ? count : 0);
 	for (size_t i = 0; i < sums->count && shown < row_count; i++) {
 		if (!sums->sums[i].objects && !sums->sums[i].bytes)
 			continue;
@@ -167,7 +168,8 @@ static struct error *append_leaves(const struct table *table, const struct chain
 		if (marks[leaves[i]])
 			leaves[count++] = leaves[i];
 	}
-	append_heading(table, "CHAINS", count > page->row_count ? count : 0);
+	if (count)
+		append_heading(table, "CHAINS", count > page->row_count ? count : 0);
 	for (size_t i = 0; i < count && i < page->row_count; i++) {
 		const struct chain_node *node = &page->tree->nodes[leaves[i]];
 

@@ -316,6 +316,7 @@ static void types_are_read_off_frames(void **state)
 		{ "f. (func(int) (string, error))", "func(int) (string, error)" },
 		{ "finalizer of (*os.File)", "*os.File" },
 		{ "main.cache", "main.cache" },
+		{ "main.run.(temporary)", "main.run.(temporary)" },
 		{ "odd)", "odd)" },
 		{ "()", "" },
 		{ "", "" },
