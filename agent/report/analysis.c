@@ -10,6 +10,7 @@
 #include "agent/report/analysed.h"
 #include "agent/report/analysis_report.h"
 #include "agent/report/decoded.h"
+#include "agent/report/label_types.h"
 #include "agent/report/retained.h"
 
 struct analysis {
@@ -170,5 +171,9 @@ struct error *analysis_answer(struct analysis *analysis, const Goheapd__Analysis
 	if (!err && analysis_wants_retained(query))
 		err = find_retained(analysis);
 	analysed.retained = analysis->retained;
-	return err ? err : analysis_report_fill(&analysed, query, result);
+	if (!err)
+		err = analysis_report_fill(&analysed, query, result);
+	if (!err && query->label_types && result->labels)
+		err = label_types_fill(d, &analysed, result->labels);
+	return err;
 }

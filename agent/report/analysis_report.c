@@ -9,7 +9,7 @@
 bool analysis_wants_walk(const Goheapd__Analysis *query)
 {
 	return query->profile || query->histogram || query->objects || query->object ||
-	       query->dominators;
+	       query->dominators || query->label_types;
 }
 
 bool analysis_wants_retained(const Goheapd__Analysis *query)

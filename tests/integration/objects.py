@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 
 import gobuild
-from harness import Daemon, Fixture, build_fixture, program
+from harness import STRESS, Daemon, Fixture, build_fixture, program
 from procfs import unharmed
 from tap import Suite, check, check_equal
 
@@ -15,6 +15,7 @@ STRIPPED = ("-ldflags=-s -w",)
 # What the allocator gives out for them: a chest is an array of ten pointers, a thing is 56 bytes.
 CHEST_BYTES, THING_BYTES = 80, 64
 HEADERS_SINCE = "1.22"
+STRIPPED_VERSIONS = ("1.15", "1.22", "1.27")
 
 suite = Suite()
 daemon = None
@@ -216,6 +217,9 @@ def test_version(version, experiment=""):
             check_pages(target, False)
             check_dominators(target, False)
 
+    if version not in STRIPPED_VERSIONS and not STRESS:
+        return
+
     @suite.test(f"{name}: a stripped program's objects sum up as well")
     def _():
         path = build_fixture("objects", version, experiment, flags=STRIPPED)
@@ -227,6 +231,24 @@ def test_version(version, experiment=""):
 
 for runtime in gobuild.VERSIONS:
     test_version(runtime)
+
+
+@suite.test("label sets say of what types it is what they hold alone")
+def _():
+    with Fixture([build_fixture("tenants", "1.26"), "shares"]) as target:
+        found = scan(target, "memusage", detail=1)["labels"]
+        hello, last = target.hello, f"tenant-number-{target.hello['tenants']:012}"
+        rings = hello["shards"] * hello["ring_bytes"]
+        for row in found["sets"]:
+            types = [(entry["type"], entry["bytes"]) for entry in row["top_types"]]
+            check(len(types) <= 5, types)
+            check_equal(types, sorted(types, key=lambda pair: -pair[1]), "order")
+            if row["labels"]["tenant"] != last:
+                check_equal(types[0], ("main.node", rings), row["labels"])
+            check(sum(size for _, size in types) <= row["exclusive_bytes"], "sum")
+        check("runtime.g" in [entry["type"] for entry in found["system"]["top_types"]], "system")
+        census = scan(target, "memusage", detail=1, depth="census")["labels"]
+        check_equal({row["top_types"] is None for row in census["sets"]}, {True}, "census")
 
 
 @suite.test("goheap says the same")
