@@ -54,11 +54,11 @@ static bool is_wanted(const struct elf_file *file, const Elf64_Sym *symbol,
 	const struct elf_section *section;
 
 	if (ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT || !symbol->st_size ||
-	    symbol->st_shndx == SHN_UNDEF || symbol->st_shndx >= elf_file_section_count(file) ||
+	    symbol->st_shndx == SHN_UNDEF || symbol->st_shndx > elf_file_section_count(file) ||
 	    symbol->st_name >= symbols->names_size ||
 	    symbol->st_size > UINT64_MAX - symbol->st_value)
 		return false;
-	section = elf_file_section(file, symbol->st_shndx);
+	section = elf_file_section(file, symbol->st_shndx - 1u); /* the first of all is left out */
 	return section->alloc && section->writable &&
 	       strnlen(symbols->names + symbol->st_name, NAME_SIZE_MAX) < NAME_SIZE_MAX;
 }
