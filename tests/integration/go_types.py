@@ -2,8 +2,9 @@
 """Types of real Go programs as the runtime's descriptors tell, against what reflect says."""
 
 import gobuild
+import variants
 from facttool import fact_tool
-from harness import Fixture, build_fixture
+from harness import STRESS, Fixture, build_fixture
 from tap import Suite, check, check_equal, note
 
 STRIPPED = ("-ldflags=-s -w",)
@@ -84,11 +85,24 @@ def check_closures(facts, hello, named):
             check_equal(without_names(found["fields"]), without_names(fields), "captured types")
 
 
+def check_after(facts, hello, named):
+    """What the modules have is known when memory is gone, if nobody asked for it before, too."""
+    facts.ask("let-go")
+    hello = {**hello, "types": [known for known in hello["types"] if not known["made"]]}
+    for check_some in (check_types, check_itabs, check_nones):
+        check_some(facts, hello)
+    check_closures(facts, hello, named)
+
+
 def check_program(program, named):
-    with Fixture([program]) as target, fact_tool("go_type_facts", target.pid) as facts:
-        for check_some in (check_types, check_itabs, check_nones, check_pointers, check_buckets):
-            check_some(facts, target.hello)
-        check_closures(facts, target.hello, named)
+    with Fixture([program]) as target:
+        with fact_tool("go_type_facts", target.pid) as facts:
+            for check_some in (check_types, check_itabs, check_nones, check_pointers,
+                               check_buckets):
+                check_some(facts, target.hello)
+            check_closures(facts, target.hello, named)
+        with fact_tool("go_type_facts", target.pid) as facts:
+            check_after(facts, target.hello, named)
 
 
 for go, experiment in gobuild.VARIANTS:
@@ -97,6 +111,15 @@ for go, experiment in gobuild.VARIANTS:
         def _(go=go, experiment=experiment, flags=flags):
             named = not flags and go in ("1.23", "1.24", "1.25", "1.26", "1.27")
             check_program(build_fixture("types", go, experiment, flags=flags), named)
+
+WAYS = {"pie": "1.25", "race detector": "1.24", "pie, linked externally": "1.27",
+        "pie, stripped": "1.23", "without optimisation": "1.26", "two plugins": "1.22"}
+
+for one, version in variants.product():
+    if one.name in WAYS and (STRESS or WAYS[one.name] == version):
+        @suite.test(f"go{version}, {one.name}: types are what reflect says")
+        def _(way=one, version=version):
+            check_program(variants.build("types", version, way), False)
 
 
 suite.run()
