@@ -28,6 +28,10 @@ enum {
 	MASK_BYTES = 128, /* by group and thread, but not more than: */
 	MASKS_BYTES_MAX = 64 << 20,
 	MASK_BYTES_MIN = 8, /* unless this for each of them is more */
+	/* dominators.h: by slot, by slot with pointers, by pointer that leads back or across. */
+	DOMINATOR_BYTES = 4,
+	DOMINATOR_NUMBER_BYTES = 32,
+	DOMINATOR_EDGE_BYTES = 4,
 	/* What reading spans takes for a while, beside what stays. */
 	SPAN_READING_BYTES = 3 * sizeof(struct span_candidate),
 	GOROUTINE_BYTES = 2 << 10, /* its roots and its part of the answer */
@@ -79,6 +83,18 @@ static uint64_t label_bytes(const struct memory_need_input *input)
 	return owners + extent->slots * COLOR_BYTES + group_bytes(extent, input->threads);
 }
 
+/* Every object might have edges, and every pointer lead to one of them from behind. */
+static uint64_t retained_bytes(const struct memory_need_input *input)
+{
+	const struct heap_extent *extent = input->extent;
+	uint64_t owners = extent->slots / 8;
+
+	if (!input->retained)
+		return 0;
+	return owners + 2 * extent->slots / 8 + extent->pointer_slots * DOMINATOR_NUMBER_BYTES +
+	       extent->pointer_words * DOMINATOR_EDGE_BYTES;
+}
+
 void memory_need_find(const struct memory_need_input *input, struct memory_need *ret)
 {
 	const struct heap_extent *extent = input->extent;
@@ -88,9 +104,10 @@ void memory_need_find(const struct memory_need_input *input, struct memory_need 
 	if (!input->spans_read)
 		base += extent->slots * 3 / 8 + extent->spans * (sizeof(struct span) + 32);
 	ret->base = base;
-	ret->least = base + fixed;
+	ret->least = base + fixed + (input->retained ? extent->slots * DOMINATOR_BYTES : 0);
 	ret->enough = ret->least + base / 8 + edge_bytes(extent, input->threads) +
-		      label_bytes(input) + (uint64_t)input->goroutines * GOROUTINE_BYTES;
+		      label_bytes(input) + retained_bytes(input) +
+		      (uint64_t)input->goroutines * GOROUTINE_BYTES;
 	if (!input->spans_read)
 		ret->enough += extent->spans * SPAN_READING_BYTES;
 }

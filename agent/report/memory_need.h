@@ -25,6 +25,7 @@ struct memory_need_input {
 	bool spans_read;   /* the span table, goroutines and roots are among these */
 	bool labels;       /* memory is attributed to parties */
 	bool many_parties; /* more than marking can tell apart */
+	bool retained;     /* dominators are found */
 	uint32_t goroutines;
 	unsigned threads;
 };

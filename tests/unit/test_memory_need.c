@@ -71,6 +71,24 @@ static void attribution_takes_more_the_more_parties_there_are(void **state)
 	assert_int_equal(find(&nodes, true, true).least, find(&nodes, false, false).least);
 }
 
+/* What dominators.h says of itself. */
+static void retained_sizes_take_more(void **state)
+{
+	struct memory_need_input input = {
+		.extent = &nodes, .base = 20 * MIB, .spans_read = true, .threads = THREADS
+	};
+	struct memory_need without, with;
+
+	(void)state;
+	memory_need_find(&input, &without);
+	input.retained = true;
+	memory_need_find(&input, &with);
+	assert_int_equal(with.base, without.base);
+	assert_int_equal(with.least - without.least, 4 * 1100000);
+	assert_int_equal(with.enough - without.enough,
+			 4 * 1100000 + 1100000 / 8 + 1100000 / 4 + 32 * 1000000 + 4 * 8000000);
+}
+
 /* Before the stop neither spans nor roots have been read: they come on top. */
 static void what_is_yet_to_be_read_is_reckoned_in(void **state)
 {
@@ -129,6 +147,7 @@ int main(void)
 		cmocka_unit_test(the_least_has_no_edges_and_enough_has_all_there_can_be),
 		cmocka_unit_test(an_object_larger_than_a_chunk_is_copied_as_it_grows),
 		cmocka_unit_test(attribution_takes_more_the_more_parties_there_are),
+		cmocka_unit_test(retained_sizes_take_more),
 		cmocka_unit_test(what_is_yet_to_be_read_is_reckoned_in),
 		cmocka_unit_test(the_graph_gets_what_the_rest_leaves),
 		cmocka_unit_test(a_refusal_says_what_it_would_need),
