@@ -13,6 +13,7 @@
 #include "agent/goruntime/collector.h"
 #include "agent/goruntime/goroutine.h"
 #include "agent/goruntime/heap_extent.h"
+#include "agent/report/analysis_report.h"
 #include "agent/report/decode.h"
 #include "agent/report/memory_need.h"
 #include "agent/report/message.h"
@@ -407,6 +408,7 @@ static struct error *check_need(const struct decoder_target *target,
 	struct memory_need_input input = {
 		.extent = &extent,
 		.labels = task->want_labels,
+		.retained = task->analysis && analysis_wants_retained(task->analysis),
 		.threads = task->workers,
 	};
 	struct error *err;
@@ -433,9 +435,10 @@ static struct error *check_need(const struct decoder_target *target,
 static struct error *read_types(struct decoder *decoder, const Goheapd__DecodeScan *task,
 				const struct decoder_target *target, struct work *work)
 {
+	bool walks = task->keep || (task->analysis && analysis_wants_walk(task->analysis));
 	struct error *err;
 
-	if ((!task->analysis && !task->keep) || task->depth == GOHEAPD__DEPTH__DEPTH_CENSUS)
+	if (!walks || task->depth == GOHEAPD__DEPTH__DEPTH_CENSUS)
 		return NULL;
 	err = decoder_types_read(decoder, target, &work->types);
 	return err ? err : elf_symbols_read(target->file, &work->symbols);

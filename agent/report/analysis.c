@@ -10,6 +10,7 @@
 #include "agent/report/analysed.h"
 #include "agent/report/analysis_report.h"
 #include "agent/report/decoded.h"
+#include "agent/report/goroutine_list.h"
 #include "agent/report/label_types.h"
 #include "agent/report/retained.h"
 
@@ -46,8 +47,8 @@ static struct error *read_types(struct analysis *a)
 {
 	const struct decoded *d = a->decoded;
 	const struct decode_request *r = d->request;
-	struct error *err = go_types_new(r->memory, r->layout, d->modules, r->type_index,
-					 r->type_bias, &a->types);
+	struct error *err =
+	    go_types_new(r->memory, r->layout, d->modules, r->type_index, r->type_bias, &a->types);
 
 	return err ? err
 		   : variable_table_read(a->types, d->modules, d->goroutines, d->walker,
@@ -76,11 +77,12 @@ static struct error *copy_heap(struct analysis *a)
 {
 	const struct decoded *d = a->decoded;
 
-	return heap_copy_new(d->request->memory, d->spans, d->request->worker_count,
-			     memory_left(a), &a->copy);
+	return heap_copy_new(d->request->memory, d->spans, d->request->worker_count, memory_left(a),
+			     &a->copy);
 }
 
-struct error *analysis_read(struct decoded *decoded, bool copies_heap, struct analysis **ret)
+struct error *analysis_read(struct decoded *decoded, bool walks, bool copies_heap,
+			    struct analysis **ret)
 {
 	struct analysis *a scoped(analysis_freep) = calloc(1, sizeof(*a));
 	struct error *err;
@@ -88,6 +90,10 @@ struct error *analysis_read(struct decoded *decoded, bool copies_heap, struct an
 	if (!a)
 		return &error_nomem;
 	a->decoded = decoded;
+	if (!walks) {
+		*ret = take(a);
+		return NULL;
+	}
 	err = read_types(a);
 	if (!err)
 		err = prepare_walk(a);
@@ -102,6 +108,8 @@ struct error *analysis_read(struct decoded *decoded, bool copies_heap, struct an
 struct error *analysis_let_go(struct analysis *analysis)
 {
 	analysis->memory_is_gone = true;
+	if (!analysis->types)
+		return NULL;
 	return go_types_let_go(analysis->types, analysis->copy);
 }
 
@@ -119,7 +127,7 @@ static struct error *walk(struct analysis *a)
 
 	if (a->has_walked)
 		return NULL;
-	if (!memory)
+	if (!memory || !a->walk)
 		return error_new(ERROR_UNSUPPORTED, "objects were not kept with the scan");
 	err = reference_walk_run(a->walk, a->decoded->mark, memory);
 	a->has_walked = !err;
@@ -170,6 +178,8 @@ struct error *analysis_answer(struct analysis *analysis, const Goheapd__Analysis
 		err = walk(analysis);
 	if (!err && analysis_wants_retained(query))
 		err = find_retained(analysis);
+	if (!err && query->goroutine_retained && d->list)
+		goroutine_list_fill_retained(d->list, analysis->retained, result);
 	analysed.retained = analysis->retained;
 	if (!err)
 		err = analysis_report_fill(&analysed, query, result);

@@ -16,10 +16,11 @@ struct analysis;
 struct decoded;
 
 /*
- * While the memory of the process is there, before marking; decoded is borrowed for its life. With
- * copies_heap it can answer when the memory is gone. The caller frees *ret.
+ * While the memory of the process is there, before marking; decoded is borrowed for its life.
+ * Without walks it answers only what analysis_wants_walk does not name. With copies_heap it can
+ * answer when the memory is gone. The caller frees *ret.
  */
-must_check struct error *analysis_read(struct decoded *decoded, bool copies_heap,
+must_check struct error *analysis_read(struct decoded *decoded, bool walks, bool copies_heap,
 				       struct analysis **ret);
 void analysis_free(struct analysis *analysis);
 DEFINE_FREEP(analysis, analysis_free)

@@ -173,6 +173,7 @@ static void find_need(struct decoded *d)
 		.spans_read = true,
 		.labels = r->want_labels,
 		.many_parties = d->labels && label_table_count(d->labels) + 3 > MARK_PARTIES_MAX,
+		.retained = r->analysis && analysis_wants_retained(r->analysis),
 		.goroutines = goroutine_table_count(d->goroutines),
 		.threads = r->worker_count,
 	};
@@ -195,8 +196,8 @@ static struct error *read_objects(struct decoded *d)
 	find_need(d);
 	err = graph_read(r->memory, r->layout, d->spans, r->worker_count,
 			 memory_need_left(&d->need, r->memory_limit), &d->graph);
-	if (err || !(r->want_labels || r->keeps ||
-		     (r->analysis && analysis_wants_retained(r->analysis))))
+	if (err ||
+	    !(r->want_labels || r->keeps || (r->analysis && analysis_wants_retained(r->analysis))))
 		return err;
 	return label_owners_read(r->memory, r->layout, d->graph, d->goroutines, &d->owners);
 }
@@ -307,6 +308,12 @@ static struct error *finish(struct decoded *d, Goheapd__ScanResult *result)
 	return err;
 }
 
+/* Are types and chains of objects wanted, or may they be? */
+static bool walks(const struct decode_request *r)
+{
+	return r->keeps || (r->analysis && analysis_wants_walk(r->analysis));
+}
+
 /* Can what objects hold be read only now: the target stands still, or questions come later? */
 static bool copies_heap(const struct decode_request *r)
 {
@@ -320,7 +327,7 @@ static struct error *read_analysis(struct decoded *d)
 
 	if ((!r->analysis && !r->keeps) || r->census)
 		return NULL;
-	err = analysis_read(d, copies_heap(r), &d->analysis);
+	err = analysis_read(d, walks(r), copies_heap(r), &d->analysis);
 	if (!err && copies_heap(r))
 		err = analysis_let_go(d->analysis);
 	return err;
@@ -338,7 +345,7 @@ static struct error *answer(struct decoded *d, Goheapd__ScanResult *result)
 /* Objects are read as chains are followed: the memory has to stay until then. */
 static bool reads_on(const struct decoded *d)
 {
-	return d->analysis && !copies_heap(d->request);
+	return d->analysis && walks(d->request) && !copies_heap(d->request);
 }
 
 static struct error *run(struct decoded *d, Goheapd__ScanResult *result)

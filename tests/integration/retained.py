@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""What would be freed with what, to the byte, against a program that knows it."""
+
+import pathlib
+import tempfile
+
+import gobuild
+from harness import Daemon, Fixture, build_fixture
+from procfs import unharmed
+from tap import Suite, check, check_equal
+
+STRIPPED = ("-ldflags=-s -w",)
+LINK, NODE, BLOCK, PAIR, CORNER, SHELL, CORE = 48, 32, 64, 16, 32, 64, 80
+
+suite = Suite()
+daemon = None
+
+
+def scan(target, endpoint, **parameters):
+    answer = daemon.scan(target.pid, endpoint=endpoint, **parameters)
+    check_equal(answer["scan"]["warnings"], [], "warnings")
+    return answer
+
+
+# ---- goroutines ----
+
+def holders(target):
+    """What each goroutine of the fixture's retains, by what it says that it holds."""
+    found = scan(target, "goroutines", retained=1)["goroutines"]
+    check(all(g["retained_bytes"] is not None for g in found), "a goroutine retains null")
+    return {g["labels"]["holder"]: g["retained_bytes"] for g in found if "holder" in g["labels"]}
+
+
+def check_goroutines(target):
+    found = holders(target)
+    tree = target.hello["nodes"] * NODE
+    check_equal(found["a tree of its own"] - found["nothing"], tree, "a tree of its own")
+    check_equal(found["the tree of all"], found["nothing"], "a tree that a global holds, too")
+    # a label set of one goroutine holds alone what this retains
+    for entry in scan(target, "memusage")["labels"]["sets"]:
+        check_equal(found[entry["labels"]["holder"]], entry["exclusive_bytes"], "exclusive_bytes")
+    plain = scan(target, "goroutines")["goroutines"]
+    check(all(g["retained_bytes"] is None for g in plain), "retained sizes that nobody asked for")
+
+
+# ---- globals and types ----
+
+def check_globals(found, hello):
+    expected = {
+        "main.chain": hello["links"] * LINK,
+        "main.left": PAIR + BLOCK,
+        "main.right": PAIR + BLOCK,
+        "main.diamond": 4 * CORNER,
+        "main.nested": 5 * (SHELL + CORE),
+        "main.many": hello["many_bytes"],
+    }
+    check_equal({name: found.get(name) for name in expected}, expected, "globals")
+    check("main.sharedTree" not in found, "a tree that a goroutine holds, too")
+    check_equal(found["main.few"] - found["main.mirror"], 8 * BLOCK, "a map with values of its own")
+
+
+def check_types(rows, hello):
+    found = {row["type"]: (row["objects"], row["retained_bytes"]) for row in rows}
+    nodes = 2 * hello["nodes"]
+    expected = {
+        "main.link": (hello["links"], hello["links"] * LINK),
+        "main.pair": (2, 2 * (PAIR + BLOCK)),
+        "main.block": (12, 12 * BLOCK),
+        "main.corner": (4, 4 * CORNER),
+        "main.shell": (5, 5 * (SHELL + CORE)),
+        "main.core": (5, 5 * CORE + 4 * SHELL),
+        "main.node": (nodes, nodes * NODE),
+    }
+    check_equal({name: found.get(name) for name in expected}, expected, "types")
+
+
+def check_histogram(target, stripped):
+    answer = scan(target, "histogram", retained=1)
+    for row in answer["types"]:
+        check(row["retained_bytes"] >= row["bytes"] or row["objects"] > 1, f"{row} retains less")
+    if not stripped:
+        check_globals({row["name"]: row["retained_bytes"] for row in answer["globals"]},
+                      target.hello)
+        check_types(answer["types"], target.hello)
+
+
+# ---- objects and the tree ----
+
+def retained_of(target, address):
+    return scan(target, f"object/{address}")["object"]["retained_bytes"]
+
+
+def check_objects(target):
+    hello = target.hello
+    expected = {"chain": hello["links"] * LINK, "middle": hello["links"] // 2 * LINK,
+                "diamond": 4 * CORNER, "left": PAIR + BLOCK, "shared": BLOCK}
+    check_equal({name: retained_of(target, hello[name]) for name in expected}, expected, "objects")
+
+
+def check_tree(target):
+    children = scan(target, "dominators", object=target.hello["diamond"])["nodes"]
+    check_equal([(n["bytes"], n["retained_bytes"], n["children"]) for n in children],
+                [(CORNER, CORNER, 0)] * 3, "what dominates the corners of a diamond")
+    one = scan(target, "dominators", object=target.hello["middle"])["nodes"]
+    check_equal([(n["retained_bytes"], n["children"]) for n in one],
+                [((target.hello["links"] // 2 - 1) * LINK, 1)], "what follows in the chain")
+    top = scan(target, "dominators", limit=10000)
+    live = scan(target, "memusage")["heap"]["live_bytes"]
+    check_equal(sum(n["retained_bytes"] for n in top["nodes"]), live, "all that hangs from the top")
+
+
+def test_version(version, experiment=""):
+    name = gobuild.variant_name(version, experiment)
+
+    @suite.test(f"{name}: what goroutines retain")
+    def _():
+        with Fixture([build_fixture("retained", version, experiment)]) as target, \
+                unharmed(target.pid):
+            check_goroutines(target)
+
+    @suite.test(f"{name}: what globals, types and objects retain")
+    def _():
+        with Fixture([build_fixture("retained", version, experiment)]) as target, \
+                unharmed(target.pid):
+            check_histogram(target, False)
+            check_objects(target)
+            check_tree(target)
+
+    @suite.test(f"{name}: a stripped program retains as much")
+    def _():
+        path = build_fixture("retained", version, experiment, flags=STRIPPED)
+        with Fixture([path]) as target, unharmed(target.pid):
+            check_goroutines(target)
+            check_histogram(target, True)
+            check_objects(target)
+
+
+for runtime in gobuild.VERSIONS:
+    test_version(runtime)
+
+with tempfile.TemporaryDirectory(prefix="goheapd-retained-") as folder:
+    config = pathlib.Path(folder, "goheapd.conf")
+    config.write_text("min_stop_interval = 0\n")
+    with Daemon("--config", config) as daemon:
+        suite.run()
