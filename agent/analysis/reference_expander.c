@@ -18,8 +18,7 @@ static bool is_in_window(const struct expander *x, taddr start, taddr end)
 /* Makes the window [start, end); it is empty if that cannot be read. */
 static struct error *read_window(struct expander *x, taddr start, taddr end)
 {
-	struct error *err =
-	    memory_read_bulk(x->walk->memory, start, x->window, end - start);
+	struct error *err = memory_read_bulk(x->walk->memory, start, x->window, end - start);
 
 	x->window_start = x->window_end = start;
 	if (!err)
@@ -65,7 +64,8 @@ struct error *expander_words(struct expander *x, struct item_state *state, uint6
 	if (!is_in_window(x, start, end))
 		err = move_window(x, state->span, start, end);
 	if (!err && is_in_window(x, start, end))
-		*ret_words = (const uint64_t *)(const void *)(x->window + (start - x->window_start));
+		*ret_words =
+		    (const uint64_t *)(const void *)(x->window + (start - x->window_start));
 	return err;
 }
 
@@ -156,8 +156,7 @@ static struct error *take_direct(struct expander *x, struct candidate *candidate
 				 bool *ret_is_known)
 {
 	const struct plan *plan;
-	struct error *err =
-	    expander_plan(x, shape_of(SHAPE_VALUE, type), candidate->step, &plan);
+	struct error *err = expander_plan(x, shape_of(SHAPE_VALUE, type), candidate->step, &plan);
 
 	if (err)
 		return err;
@@ -200,8 +199,7 @@ static bool is_told_by_code(shape_id shape)
 
 bool expander_must_resolve(const struct walk_span *span, shape_id shape)
 {
-	return !span->noscan &&
-	       (is_told_by_code(shape) || (span->tells && !shape_is_typed(shape)));
+	return !span->noscan && (is_told_by_code(shape) || (span->tells && !shape_is_typed(shape)));
 }
 
 static struct error *change(struct expander *x, const struct item_state *state, shape_id to,
@@ -241,8 +239,8 @@ static struct error *change_to_own(struct expander *x, const struct item_state *
 	}
 	if (is_there && shape_kind(*shape) == SHAPE_VALUE && count == 1)
 		return NULL;
-	return change(x, state, shape_of(count > 1 ? SHAPE_ARRAY : SHAPE_VALUE, type),
-		      span->header, count, shape, extent);
+	return change(x, state, shape_of(count > 1 ? SHAPE_ARRAY : SHAPE_VALUE, type), span->header,
+		      count, shape, extent);
 }
 
 static bool has_own_type(shape_id shape)
@@ -312,15 +310,19 @@ static struct error *resolve_node(struct expander *x, struct item_state *state, 
 				  struct extent *extent)
 {
 	const uint64_t *words;
-	type_id type = TYPE_UNKNOWN;
+	type_id node = shape_type(*shape), type = TYPE_UNKNOWN;
+	shape_id other = SHAPE_UNTYPED;
 	struct error *err = expander_words(x, state, extent->offset / 8, 1, &words);
 
-	if (!err && words)
-		err = find_node_type(x, shape_type(*shape), words[0] & 0xff, &type);
+	if (!err && words) {
+		bool is_entry = words[0] & 0xff;
+
+		other = shape_of(is_entry ? SHAPE_TRIE_ENTRY : SHAPE_TRIE_INNER, node);
+		err = find_node_type(x, node, is_entry, &type);
+	}
 	if (err)
 		return err;
-	return change(x, state,
-		      type == TYPE_UNKNOWN ? (uint32_t)SHAPE_UNTYPED : shape_of(SHAPE_VALUE, type),
+	return change(x, state, type == TYPE_UNKNOWN ? other : shape_of(SHAPE_VALUE, type),
 		      extent->offset, 1, shape, extent);
 }
 

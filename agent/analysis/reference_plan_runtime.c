@@ -60,8 +60,7 @@ static struct error *add_key(struct plan_table *table, uint64_t offset, const st
 	return add_entry_part(table, offset, "$mapkey", map->key, map->indirect_key);
 }
 
-static struct error *add_value(struct plan_table *table, uint64_t offset,
-			       const struct go_type *map)
+static struct error *add_value(struct plan_table *table, uint64_t offset, const struct go_type *map)
 {
 	return add_entry_part(table, offset, "$mapval", map->elem, map->indirect_elem);
 }
@@ -162,8 +161,7 @@ static struct error *build_map_extra(struct plan_table *table, type_id map)
 	set_size(table, layout->map_extra.size);
 	err = add_block_at(table, layout->map_extra_overflow, SHAPE_OVERFLOW_LIST, map);
 	if (!err)
-		err =
-		    add_block_at(table, layout->map_extra_old_overflow, SHAPE_OVERFLOW_LIST, map);
+		err = add_block_at(table, layout->map_extra_old_overflow, SHAPE_OVERFLOW_LIST, map);
 	if (!err)
 		err = add_block_at(table, layout->map_extra_next_overflow, SHAPE_BUCKETS, map);
 	return err;
@@ -185,11 +183,11 @@ static struct error *build_swiss_map(struct plan_table *table, type_id map)
 	set_size(table, table->layout->swiss_map.size);
 	if (directory.size != 8 || length.offset != directory.offset + 8)
 		return NULL;
-	return plan_add_slot(
-	    table, (struct plan_slot){ .word = directory.offset / 8,
-				       .kind = SLOT_MAP,
-				       .step = STEP_NONE,
-				       .shape = shape_of(SHAPE_SWISS_GROUPS, map) });
+	return plan_add_slot(table,
+			     (struct plan_slot){ .word = directory.offset / 8,
+						 .kind = SLOT_MAP,
+						 .step = STEP_NONE,
+						 .shape = shape_of(SHAPE_SWISS_GROUPS, map) });
 }
 
 static struct error *build_swiss_table(struct plan_table *table, type_id map)
@@ -267,6 +265,56 @@ static struct error *build_closure(struct plan_table *table, type_id id)
 	return err;
 }
 
+/* ---- nodes of internal/sync.HashTrieMap ---- */
+
+/*
+ * Their types are in the program, but nothing leads to them from that of the map, and DWARF may
+ * have them for the shapes of keys and values alone. entry: node, overflow, key, value; indirect:
+ * node, dead, mu, parent, children. internal/concurrent/hashtriemap.go (go1.23), internal/sync.
+ */
+enum {
+	TRIE_OVERFLOW = 8,
+	TRIE_KEY = 16,
+	TRIE_VALUE = 32,
+	TRIE_ENTRY_SIZE = 48,
+	TRIE_CHILDREN = 24,
+	TRIE_CHILD_COUNT = 16,
+	TRIE_INNER_SIZE = TRIE_CHILDREN + TRIE_CHILD_COUNT * 8,
+};
+
+static struct error *add_interface_named(struct plan_table *table, uint64_t offset,
+					 const char *name)
+{
+	uint32_t step;
+	struct error *err = step_table_add(table->steps, STEP_NONE, name, "interface {}", &step);
+
+	return err ? err : plan_add_interface(table, offset, false, step);
+}
+
+/* Of sync.Map: keys and values are interfaces. Of others' only the size of both is known. */
+static struct error *build_trie_entry(struct plan_table *table, type_id node)
+{
+	const char *name = type_at(table, node)->name;
+	struct error *err = add_block(table, TRIE_OVERFLOW, SHAPE_TRIE_NODE, node);
+
+	set_size(table, TRIE_KEY);
+	if (err || !strstr(name, "node[interface {},interface {}]"))
+		return err;
+	set_size(table, TRIE_ENTRY_SIZE);
+	err = add_interface_named(table, TRIE_KEY, "key");
+	return err ? err : add_interface_named(table, TRIE_VALUE, "value");
+}
+
+static struct error *build_trie_inner(struct plan_table *table, type_id node)
+{
+	struct error *err = NULL;
+
+	set_size(table, TRIE_INNER_SIZE);
+	for (uint64_t i = 0; i < TRIE_CHILD_COUNT && !err; i++)
+		err = add_block(table, TRIE_CHILDREN + i * 8, SHAPE_TRIE_NODE, node);
+	return err;
+}
+
 struct error *plan_build_runtime(struct plan_table *table, struct plan_key key)
 {
 	type_id type = shape_type(key.shape);
@@ -295,6 +343,10 @@ struct error *plan_build_runtime(struct plan_table *table, struct plan_key key)
 		return build_channel(table, type);
 	case SHAPE_CHANNEL_BUFFER:
 		return build_channel_buffer(table, type);
+	case SHAPE_TRIE_ENTRY:
+		return build_trie_entry(table, type);
+	case SHAPE_TRIE_INNER:
+		return build_trie_inner(table, type);
 	default:
 		return NULL;
 	}
@@ -402,7 +454,6 @@ struct error *plan_add_known_field(struct plan_table *table, uint64_t offset,
 	for (size_t i = 0; i < sizeof(known_fields) / sizeof(known_fields[0]); i++)
 		if (!strcmp(parent->name, known_fields[i].parent) &&
 		    !strcmp(field->name, known_fields[i].field))
-			return add_known(table, offset, &known_fields[i], field, step,
-					 ret_is_done);
+			return add_known(table, offset, &known_fields[i], field, step, ret_is_done);
 	return add_atomic(table, offset, parent, field, step, ret_is_done);
 }

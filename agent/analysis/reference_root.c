@@ -143,14 +143,29 @@ static struct error *enter_array(struct expander *x, const struct plan_slot *arr
 				     element_class(index, array->count), &place->plan);
 }
 
+static struct error *enter_variable(struct expander *x, const struct variable *variable,
+				    struct place *place, bool *ret_is_there)
+{
+	uint64_t size = go_type_at(x->walk->input.types, variable->type)->size;
+	const struct plan_slot whole = { .shape = shape_of(SHAPE_ARRAY, variable->type),
+					 .step = STEP_NONE,
+					 .elem_size = size,
+					 .count = size ? (uint32_t)(variable->size / size) : 0 };
+
+	if (variable->is_array)
+		return enter_array(x, &whole, place, ret_is_there);
+	*ret_is_there = true;
+	return plan_table_find(x->walk->plans, shape_of(SHAPE_VALUE, variable->type), STEP_NONE,
+			       true, &place->plan);
+}
+
 /* The slot of a word of a variable; NULL: its type does not say. */
-static struct error *find_slot(struct expander *x, type_id type, uint64_t word,
+static struct error *find_slot(struct expander *x, const struct variable *variable, uint64_t word,
 			       const struct plan_slot **ret)
 {
 	struct place place = { .word = word };
-	bool is_there = true;
-	struct error *err = plan_table_find(x->walk->plans, shape_of(SHAPE_VALUE, type), STEP_NONE,
-					    true, &place.plan);
+	bool is_there;
+	struct error *err = enter_variable(x, variable, &place, &is_there);
 
 	*ret = NULL;
 	for (unsigned depth = 0; !err && is_there && depth < PLAN_DEPTH_MAX; depth++) {
@@ -215,9 +230,7 @@ static struct error *look(struct root_reader *reader, uint32_t object, uint32_t 
 
 	x->list = &reader->found;
 	x->list->count = 0;
-	x->states[0] = (struct item_state){ .place = parent,
-					    .edges = &object,
-					    .edge_count = 1 };
+	x->states[0] = (struct item_state){ .place = parent, .edges = &object, .edge_count = 1 };
 	return expander_look(x, &words[WORDS_BEFORE], slot);
 }
 
@@ -233,7 +246,7 @@ static struct error *find_by_type(struct root_reader *reader, const struct heap_
 	if (variable->type == TYPE_UNKNOWN || !variable->addr || root->slot < variable->addr ||
 	    (root->slot - variable->addr) % 8)
 		return NULL;
-	err = find_slot(reader->expander, variable->type, (root->slot - variable->addr) / 8, &slot);
+	err = find_slot(reader->expander, variable, (root->slot - variable->addr) / 8, &slot);
 	if (err || !slot)
 		return err;
 	err = read_words(reader->expander, root->slot, words, &is_read);

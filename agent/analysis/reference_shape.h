@@ -35,6 +35,9 @@ enum shape_kind {
 	SHAPE_CHANNEL_BUFFER,
 	/* internal/sync.HashTrieMap's node: an entry or an inner node, as its first byte says. */
 	SHAPE_TRIE_NODE,
+	/* One whose own type nothing tells, when its first byte is read. */
+	SHAPE_TRIE_ENTRY,
+	SHAPE_TRIE_INNER,
 	SHAPE_KIND_END
 };
 
