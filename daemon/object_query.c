@@ -60,7 +60,7 @@ bool object_query_is_empty(const struct object_query *query)
 	const Goheapd__Analysis *asked = &query->analysis;
 
 	return !asked->profile && !asked->histogram && !asked->objects && !asked->object &&
-	       !asked->dominators && !asked->goroutine_retained;
+	       !asked->dominators && !asked->goroutine_retained && !asked->label_types;
 }
 
 struct error *object_query_dominators(struct object_query *query, const struct params *params)

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """What would be freed with what, to the byte, against a program that knows it."""
 
+import json
 import pathlib
+import re
+import subprocess
 import tempfile
 
 import gobuild
-from harness import Daemon, Fixture, build_fixture
+from harness import Daemon, Fixture, build_fixture, program
 from procfs import unharmed
 from tap import Suite, check, check_equal
 
@@ -52,11 +55,24 @@ def check_globals(found, hello):
         "main.right": PAIR + BLOCK,
         "main.diamond": 4 * CORNER,
         "main.nested": 5 * (SHELL + CORE),
-        "main.many": hello["many_bytes"],
     }
     check_equal({name: found.get(name) for name in expected}, expected, "globals")
     check("main.sharedTree" not in found, "a tree that a goroutine holds, too")
     check_equal(found["main.few"] - found["main.mirror"], 8 * BLOCK, "a map with values of its own")
+
+
+def live_bytes(target):
+    return scan(target, "memusage")["heap"]["live_bytes"]
+
+
+def check_dropped(target):
+    """What a map of strings retains is what its end frees."""
+    rows = scan(target, "histogram", retained=1)["globals"]
+    found = {row["name"]: row["retained_bytes"] for row in rows}["main.many"]
+    before = live_bytes(target)
+    target.command("drop")
+    check_equal(before - live_bytes(target), found, "what is freed with a map")
+    check(found > target.hello["items"] * 64, f"a large map retains {found}")
 
 
 def check_types(rows, hello):
@@ -105,8 +121,8 @@ def check_tree(target):
     check_equal([(n["retained_bytes"], n["children"]) for n in one],
                 [((target.hello["links"] // 2 - 1) * LINK, 1)], "what follows in the chain")
     top = scan(target, "dominators", limit=10000)
-    live = scan(target, "memusage")["heap"]["live_bytes"]
-    check_equal(sum(n["retained_bytes"] for n in top["nodes"]), live, "all that hangs from the top")
+    check_equal(sum(n["retained_bytes"] for n in top["nodes"]), live_bytes(target),
+                "all that hangs from the top")
 
 
 def test_version(version, experiment=""):
@@ -125,6 +141,7 @@ def test_version(version, experiment=""):
             check_histogram(target, False)
             check_objects(target)
             check_tree(target)
+            check_dropped(target)
 
     @suite.test(f"{name}: a stripped program retains as much")
     def _():
@@ -137,6 +154,29 @@ def test_version(version, experiment=""):
 
 for runtime in gobuild.VERSIONS:
     test_version(runtime)
+
+
+@suite.test("goheap says the same of goroutines, with a daemon and without")
+def _():
+    with Fixture([build_fixture("retained", gobuild.VERSIONS[-1])]) as target:
+        expected = holders(target)
+        for how in ["--socket", str(daemon.socket)], ["--direct"]:
+            command = [program("goheap"), "goroutines", str(target.pid), "--retained", *how,
+                       "--max-pause", "10"]
+            found = json.loads(subprocess.check_output([*command, "--format", "json"], timeout=60))
+            check_equal({g["labels"]["holder"]: g["retained_bytes"]
+                         for g in found["goroutines"] if "holder" in g["labels"]}, expected, how)
+            text = subprocess.check_output(command, timeout=60).decode()
+            check(re.search(r"^goroutine \d+ \[chan receive, retains 3\d\.\d KiB\]", text, re.M), text)
+
+
+@suite.test("what does not fit is refused before the stop, with what it would need")
+def _():
+    with Fixture([build_fixture("retained", gobuild.VERSIONS[-1])]) as target:
+        with Daemon("--max-scan-memory", str(4 << 20)) as small:
+            answer = small.get(f"/pid/{target.pid}/goroutines?format=json&retained=1")
+            check_equal((answer.status, answer.error_code()), (503, "out_of_memory"), "answer")
+            check(" audit: " not in small.log(), "it was stopped")
 
 with tempfile.TemporaryDirectory(prefix="goheapd-retained-") as folder:
     config = pathlib.Path(folder, "goheapd.conf")
