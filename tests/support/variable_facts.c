@@ -89,10 +89,17 @@ static double seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+static size_t allocated(void)
+{
+	struct mallinfo2 info = mallinfo2();
+
+	return info.uordblks + info.hblkhd;
+}
+
 static struct error *read_variables(struct facts *facts)
 {
 	const struct live_target *t = &facts->target;
-	size_t before = mallinfo2().uordblks;
+	size_t before = allocated();
 	double began = seconds();
 	struct error *err =
 	    go_types_new(t->memory, t->layout, facts->modules, facts->index, t->load_bias,
@@ -103,7 +110,7 @@ static struct error *read_variables(struct facts *facts)
 					  facts->scan.walker, facts->index, facts->symbols,
 					  t->load_bias, &facts->variables);
 	printf("{\"seconds\": %.6f, \"bytes\": %zu, \"roots\": [", seconds() - began,
-	       mallinfo2().uordblks - before);
+	       allocated() - before);
 	return err;
 }
 
