@@ -26,6 +26,16 @@ static bool is_number(const char *text)
 	return strspn(text, "0123456789") == strlen(text);
 }
 
+/* What tables are made of is a profile, too. */
+static const char *format_of(const struct options *options)
+{
+	enum command_form form = options->command->form;
+
+	if (form == FORM_FILE || form == FORM_TOP || form == FORM_WHY)
+		return "pprof";
+	return options->json || options->command->is_census ? "json" : "text";
+}
+
 static void write_url(struct text *url, const struct options *options)
 {
 	const struct command *command = options->command;
@@ -42,7 +52,7 @@ static void write_url(struct text *url, const struct options *options)
 	} else {
 		text_string(url, "/pids");
 	}
-	text_printf(url, "?format=%s", options->json || command->is_census ? "json" : "text");
+	text_printf(url, "?format=%s", format_of(options));
 	if (command->is_census)
 		text_string(url, "&depth=census");
 	for (unsigned i = 0; i < options->given_count; i++) {
@@ -60,7 +70,21 @@ static size_t take_body(char *data, size_t size, size_t count, void *arg)
 	return body->err ? 0 : size * count;
 }
 
-/* "message (code)" from {"error": {...}}, or that the answer was none of ours. */
+/* "code: message", as where a profile was asked for; NULL: it is not like that. */
+static struct error *plain_refusal(enum error_code code, const struct text *body)
+{
+	const char *text = (const char *)body->bytes.data;
+	size_t size = body->bytes.size;
+	const char *colon = size ? memmem(text, size, ": ", 2) : NULL;
+	const char *end = colon ? memchr(colon, '\n', size - (size_t)(colon - text)) : NULL;
+
+	if (!end)
+		return NULL;
+	return error_new(code, "%.*s (%.*s)", (int)(end - colon - 2), colon + 2,
+			 (int)(colon - text), text);
+}
+
+/* "message (code)" from {"error": {...}} or such a line, or that the answer was none of ours. */
 static struct error *refusal(long status, const struct text *body)
 {
 	enum error_code code = status == HTTP_BAD_REQUEST ? ERROR_BAD_REQUEST : ERROR_SYSTEM;
@@ -71,6 +95,8 @@ static struct error *refusal(long status, const struct text *body)
 	if (json_unpack(top, "{s:{s:s, s:s}}", "error", "message", &message, "code", &name) == 0)
 		err = error_new(code, "%s (%s)", message, name);
 	else
+		err = plain_refusal(code, body);
+	if (!err)
 		err = error_new(code, "the daemon answered with status %ld", status);
 	json_decref(top);
 	return err;
@@ -79,7 +105,8 @@ static struct error *refusal(long status, const struct text *body)
 static struct error *set_up(CURL *curl, const char *path, const struct text *url,
 			    const struct options *options, struct text *body)
 {
-	long timeout_ms = (long)(options->params.timeout_us / 1000) + GRACE_MS;
+	long timeout_ms =
+	    (long)((options->params.timeout_us + options->params.over_us) / 1000) + GRACE_MS;
 
 	if (curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, path) ||
 	    curl_easy_setopt(curl, CURLOPT_URL, (const char *)url->bytes.data) ||

@@ -9,7 +9,8 @@
 #include "daemon/clock.h"
 #include "daemon/paths.h"
 #include "daemon/process.h"
-#include "daemon/render.h"
+#include "daemon/profile_query.h"
+#include "daemon/render_diff.h"
 #include "daemon/rfc3339.h"
 #include "daemon/scan_ask.h"
 
@@ -147,19 +148,25 @@ static struct error *ask_of_objects(const struct direct *direct, struct object_q
 	return err;
 }
 
-static void render_scan(const struct direct *direct, const struct scan_view *view)
-{
-	const struct command *command = direct->options->command;
-	bool json = direct->options->json || command->is_census;
+/* One scan as the command wants it. */
+struct asked {
+	char id[SCAN_ID_SIZE];
+	struct object_query query;
+	const Goheapd__Analysis *analysis; /* query's, or NULL */
+	Goheapd__Answer *answer;
+};
 
-	(json ? command->json : command->text)(direct->text, view);
+static void asked_fini(struct asked *asked)
+{
+	if (asked->answer)
+		goheapd__answer__free_unpacked(asked->answer, NULL);
 }
 
-static struct error *answer_scan(const struct direct *direct, const Goheapd__Process *process)
+static struct error *ask_scan(const struct direct *direct, const Goheapd__Process *process,
+			      struct asked *ret)
 {
 	const struct params *params = &direct->options->params;
 	char path[128];
-	struct object_query query;
 	struct scan_question question = {
 		.pid = process->pid,
 		.start_ticks = process->start_ticks,
@@ -173,26 +180,81 @@ static struct error *answer_scan(const struct direct *direct, const Goheapd__Pro
 		.caller = getuid(),
 		.path = path,
 	};
-	scoped(answer_freep) Goheapd__Answer *answer = NULL;
-	char id[SCAN_ID_SIZE];
-	struct scan_view view = {
-		.id = id, .dead = params->dead, .labels = &params->labels, .top = params->top
-	};
-	struct error *err = scan_make_id(id);
+	struct error *err = scan_make_id(ret->id);
 
 	snprintf(path, sizeof(path), "/pid/%" PRIu32 "%s%s%s", process->pid,
 		 direct->options->command->endpoint, direct->options->address ? "/" : "",
 		 direct->options->address ? direct->options->address : "");
 	if (!err)
-		err = ask_of_objects(direct, &query, &question.analysis);
-	view.analysis = question.analysis;
+		err = ask_of_objects(direct, &ret->query, &ret->analysis);
+	question.analysis = ret->analysis;
 	if (!err)
 		err = scan_ask(direct->agent, &question, &direct->patience, CANCEL_GRACE_US,
-			       &answer, NULL);
+			       &ret->answer, NULL);
+	return err;
+}
+
+static struct scan_view view_of(const struct direct *direct, const struct asked *asked)
+{
+	const struct params *params = &direct->options->params;
+
+	return (struct scan_view){ .result = asked->answer->scan,
+				   .id = asked->id,
+				   .dead = params->dead,
+				   .labels = &params->labels,
+				   .top = params->top,
+				   .analysis = asked->analysis };
+}
+
+static struct error *answer_scan(const struct direct *direct, const Goheapd__Process *process)
+{
+	const struct command *command = direct->options->command;
+	bool json = direct->options->json || command->is_census;
+	struct asked asked scoped(asked_fini) = { 0 };
+	struct error *err = ask_scan(direct, process, &asked);
+	struct scan_view view;
+
 	if (err)
 		return err;
-	view.result = answer->scan;
-	render_scan(direct, &view);
+	view = view_of(direct, &asked);
+	(json ? command->json : command->text)(direct->text, &view);
+	return NULL;
+}
+
+/* ---- two scans ---- */
+
+static struct error *let_time_pass(uint64_t us)
+{
+	const struct patience pause = { .deadline_us = clock_now_us() + us,
+					.client = -1,
+					.stop = -1 };
+	struct error *err = patience_wait(&pause, -1);
+
+	if (error_code(err) != ERROR_TIMEOUT)
+		return err;
+	error_free(err);
+	return NULL;
+}
+
+static struct error *answer_diff(const struct direct *direct, const Goheapd__Process *process)
+{
+	struct asked from scoped(asked_fini) = { 0 };
+	struct asked to scoped(asked_fini) = { 0 };
+	Goheapd__ProfileQuery shown;
+	struct diff_question question = { .query = &shown };
+	struct error *err = profile_query(&direct->options->params, &shown);
+
+	if (!err)
+		err = ask_scan(direct, process, &from);
+	if (!err)
+		err = let_time_pass(direct->options->params.over_us);
+	if (!err)
+		err = ask_scan(direct, process, &to);
+	if (err)
+		return err;
+	question.from = (struct diff_scan){ view_of(direct, &from), from.answer->scan };
+	question.to = (struct diff_scan){ view_of(direct, &to), to.answer->scan };
+	(direct->options->json ? render_json_diff : render_text_diff)(direct->text, &question);
 	return NULL;
 }
 
@@ -206,6 +268,8 @@ static struct error *answer_command(const struct direct *direct)
 	err = find_process(direct, &answer);
 	if (err)
 		return err;
+	if (direct->options->command->form == FORM_DIFF)
+		return answer_diff(direct, answer->process);
 	if (!direct->options->command->json)
 		return answer_overview(direct, answer->process);
 	return answer_scan(direct, answer->process);
@@ -228,9 +292,11 @@ static struct error *run_agent(const struct agent_spec *spec, const struct optio
 	if (err)
 		return err;
 	direct.agent = agent;
-	direct.patience = (struct patience){
-		.deadline_us = clock_now_us() + options->params.timeout_us, .client = -1, .stop = -1
-	};
+	direct.patience =
+	    (struct patience){ .deadline_us = clock_now_us() + options->params.timeout_us +
+					      options->params.over_us,
+			       .client = -1,
+			       .stop = -1 };
 	return answer_command(&direct);
 }
 

@@ -9,10 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/chains.h"
 #include "cli/client.h"
 #include "cli/direct.h"
 #include "cli/labels.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "cli/paint.h"
 #include "cli/progress.h"
 #include "daemon/paths.h"
@@ -86,14 +88,24 @@ static void complain(const struct error *err)
 	text_fini(&text);
 }
 
-/* What was asked for as JSON for goheap's own use, as the user wants it. */
-static struct error *turn_into_labels(const struct options *options, struct text *text)
+static struct error *make(const struct options *options, const struct text *text, struct text *ret)
 {
+	if (!options->command->is_census)
+		return chains_show(options, text, ret);
+	return options->json ? labels_json(text, ret) : labels_table(text, ret);
+}
+
+/* What was asked for in a form for goheap's own use, as the user wants it. */
+static struct error *turn(const struct options *options, struct text *text)
+{
+	enum command_form form = options->command->form;
 	struct text made;
 	struct error *err;
 
+	if (!options->command->is_census && form != FORM_TOP && form != FORM_WHY)
+		return NULL;
 	text_init(&made);
-	err = options->json ? labels_json(text, &made) : labels_table(text, &made);
+	err = make(options, text, &made);
 	if (err) {
 		text_fini(&made);
 		return err;
@@ -116,12 +128,14 @@ static int run(const struct options *options)
 	progress_begin(&progress, options->command->name);
 	err = ask(options, &text);
 	progress_end(&progress);
-	if (!err && options->command->is_census)
-		err = turn_into_labels(options, &text);
+	if (!err)
+		err = turn(options, &text);
+	if (!err && options->command->form == FORM_FILE)
+		err = output_write(options, &text);
 	if (err) {
 		complain(err);
 		status = error_code(err) == ERROR_BAD_REQUEST ? EXIT_USAGE : EXIT_FAILURE;
-	} else if (!print(options, &text)) {
+	} else if (options->command->form != FORM_FILE && !print(options, &text)) {
 		status = EXIT_FAILURE;
 	}
 	error_free(err);

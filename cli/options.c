@@ -86,6 +86,45 @@ const struct command commands[] = {
 	  .text = render_text_dominators,
 	  .summary = "what would be freed with what, from the roots or from an object on",
 	  .example = "goheap dominators 1234 --object 0xc000123000" },
+	{ .name = "profile",
+	  .endpoint = "/profile",
+	  .params = (PARAMS_SCAN | PARAMS_PROFILE) & ~(PARAM_FORMAT | PARAM_DEPTH),
+	  .query = object_query_profile,
+	  .json = render_pprof_profile,
+	  .text = render_pprof_profile,
+	  .form = FORM_FILE,
+	  .summary = "who keeps its memory alive, as a file for go tool pprof",
+	  .example = "goheap profile 1234 -o before.pb.gz" },
+	{ .name = "top",
+	  .endpoint = "/profile",
+	  .params = (PARAMS_SCAN | PARAMS_PROFILE | PARAM_TOP) & ~(PARAM_FORMAT | PARAM_DEPTH),
+	  .own_params = PARAM_TOP,
+	  .query = object_query_profile,
+	  .json = render_pprof_profile,
+	  .text = render_pprof_profile,
+	  .form = FORM_TOP,
+	  .summary = "what holds the most of its memory: roots, types, chains of references",
+	  .example = "goheap top 1234 --top 20" },
+	{ .name = "why",
+	  .endpoint = "/profile",
+	  .params = (PARAMS_SCAN | PARAMS_PROFILE | PARAM_TOP) & ~(PARAM_FORMAT | PARAM_DEPTH),
+	  .own_params = PARAM_TOP,
+	  .query = object_query_profile,
+	  .json = render_pprof_profile,
+	  .text = render_pprof_profile,
+	  .form = FORM_WHY,
+	  .has_subject = true,
+	  .summary = "what keeps a type alive, or what a variable keeps alive",
+	  .example = "goheap why 1234 main.Session" },
+	{ .name = "diff",
+	  .endpoint = "/diff",
+	  .params = (PARAMS_SCAN | PARAMS_PROFILE | PARAM_SINCE | PARAM_OVER) &
+		    ~(PARAM_FORMAT | PARAM_DEPTH),
+	  .parts = SCAN_LABELS,
+	  .query = object_query_diff,
+	  .form = FORM_DIFF,
+	  .summary = "what has grown: over some time, or since a scan that is kept",
+	  .example = "goheap diff 1234 --over 30s" },
 	{ .name = "scans",
 	  .endpoint = "/scans",
 	  .params = PARAM_TIMEOUT | PARAM_START,
@@ -100,6 +139,7 @@ enum option_id {
 	OPT_AGENT,
 	OPT_DIRECT,
 	OPT_MAX_SCAN_MEMORY,
+	OPT_OUTPUT,
 	OPT_HELP,
 	OPT_VERSION,
 	OPT_PARAMS, /* what follows are the daemon's parameters */
@@ -124,6 +164,12 @@ enum option_id {
 	OPT_GARBAGE,
 	OPT_CONTENTS,
 	OPT_OBJECT,
+	OPT_MAX_DEPTH,
+	OPT_MAX_SAMPLES,
+	OPT_SAMPLE,
+	OPT_WITH_LABELS,
+	OPT_SINCE,
+	OPT_OVER,
 };
 
 static const struct option long_options[] = {
@@ -155,6 +201,13 @@ static const struct option long_options[] = {
 	{ "garbage", no_argument, NULL, OPT_GARBAGE },
 	{ "contents", no_argument, NULL, OPT_CONTENTS },
 	{ "object", required_argument, NULL, OPT_OBJECT },
+	{ "max-depth", required_argument, NULL, OPT_MAX_DEPTH },
+	{ "max-samples", required_argument, NULL, OPT_MAX_SAMPLES },
+	{ "sample", required_argument, NULL, OPT_SAMPLE },
+	{ "labels", no_argument, NULL, OPT_WITH_LABELS },
+	{ "since", required_argument, NULL, OPT_SINCE },
+	{ "over", required_argument, NULL, OPT_OVER },
+	{ "output", required_argument, NULL, OPT_OUTPUT },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -182,7 +235,7 @@ static const struct {
 	  "                     those with all of them\n" },
 	{ PARAM_BY, "by",
 	  "  --by KEY           say it for each value of that label, or by @created_by, @entry or\n"
-	  "                     @module where nobody sets labels\n" },
+	  "                     @module where nobody sets labels; chains by @module alone\n" },
 	{ PARAM_DETAIL, "detail", "  --detail           and how many of them are parked\n" },
 	{ PARAM_SCAN, "scan",
 	  "  --scan ID          ask a kept scan again, without a stop; goheap scans lists them\n" },
@@ -190,7 +243,7 @@ static const struct {
 	  "  --keep SEC         have the daemon keep this scan for so long, for --scan\n" },
 	{ PARAM_TYPE, "type", "  --type TYPE        only objects of exactly this type\n" },
 	{ PARAM_MIN_BYTES, "min_bytes",
-	  "  --min-bytes N      only objects of that size or more\n" },
+	  "  --min-bytes N      only objects of that size or more; chains with less are folded\n" },
 	{ PARAM_LIMIT, "limit",
 	  "  --limit N          rows of a page; default 100, up to 10,000\n" },
 	{ PARAM_CURSOR, "cursor",
@@ -203,6 +256,19 @@ static const struct {
 	  "  --contents         what strings and byte slices hold, for root\n" },
 	{ PARAM_OBJECT, "object",
 	  "  --object ADDR      what this object dominates, rather than the roots\n" },
+	{ PARAM_MAX_DEPTH, "max_depth",
+	  "  --max-depth N      frames of a chain; default 256, up to 1,024\n" },
+	{ PARAM_MAX_SAMPLES, "max_samples",
+	  "  --max-samples N    fold the smallest chains beyond that; default 16,000\n" },
+	{ PARAM_SAMPLE, "sample",
+	  "  --sample KIND      inuse, or retained: what would be freed with each\n" },
+	{ PARAM_WITH_LABELS, "labels",
+	  "  --labels           tell chains of goroutines apart by their label sets\n" },
+	{ PARAM_SINCE, "since",
+	  "  --since ID|TIME    compare with a kept scan, also of another process, or with the\n"
+	  "                     newest that is kept from before that time\n" },
+	{ PARAM_OVER, "over",
+	  "  --over SEC         scan twice, with that time between: 30s, 5m, 1h\n" },
 };
 enum { PARAMETER_COUNT = sizeof(parameters) / sizeof(*parameters) };
 
@@ -231,13 +297,20 @@ void options_print_help(const struct command *command)
 		      stdout);
 		return;
 	}
-	printf("Usage: goheap %s%s%s [OPTION]...\n", command->name,
-	       command->endpoint ? " PID|NAME" : "", command->has_address ? " ADDR" : "");
+	printf("Usage: goheap %s%s%s%s [OPTION]...\n", command->name,
+	       command->endpoint ? " PID|NAME" : "", command->has_address ? " ADDR" : "",
+	       command->has_subject ? " TYPE|VARIABLE" : "");
 	printf("Prints %s.\n\n", command->summary);
 	for (unsigned i = 0; i < PARAMETER_COUNT; i++) {
 		if (command->params & parameters[i].bit)
 			fputs(parameters[i].help, stdout);
 	}
+	if (command->form == FORM_FILE)
+		fputs("  -o, --output FILE  where to; default: goheap-PID.pb.gz, or a pipe if "
+		      "there is "
+		      "one;\n"
+		      "                     - is standard output\n",
+		      stdout);
 	printf("%s\nExample: %s\n", common_help, command->example);
 }
 
@@ -299,6 +372,10 @@ static struct error *apply(struct options *options, int id, const char *argument
 		if (quantity_u64(argument, &options->max_scan_memory) && options->max_scan_memory)
 			return NULL;
 		return error_new(ERROR_BAD_REQUEST, "--max-scan-memory takes a number of bytes");
+	case 'o':
+	case OPT_OUTPUT:
+		options->output = argument;
+		return NULL;
 	case OPT_HELP:
 		options->action = OPTIONS_HELP;
 		return NULL;
@@ -313,7 +390,48 @@ static struct error *apply(struct options *options, int id, const char *argument
 	}
 }
 
-static struct error *check_parameters(const struct options *options)
+/* What the daemon is not told. */
+static bool is_own(const struct command *command, const char *name)
+{
+	for (unsigned i = 0; i < PARAMETER_COUNT; i++) {
+		if (strcmp(parameters[i].name, name) == 0)
+			return parameters[i].bit & command->own_params;
+	}
+	return false;
+}
+
+static void drop_own(struct options *options)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < options->given_count; i++) {
+		if (!is_own(options->command, options->given[i].name))
+			options->given[count++] = options->given[i];
+	}
+	options->given_count = count;
+}
+
+static struct error *check_form(const struct options *options)
+{
+	bool is_file = options->command->form == FORM_FILE;
+
+	if (options->output && !is_file)
+		return error_new(ERROR_BAD_REQUEST, "goheap %s does not take --output",
+				 options->command->name);
+	if (options->command->form == FORM_DIFF && !options->params.since &&
+	    !options->params.over_us)
+		return error_new(ERROR_BAD_REQUEST,
+				 "goheap %s needs --over SEC, or --since with a kept scan",
+				 options->command->name);
+	if (is_file && options->json)
+		return error_new(ERROR_BAD_REQUEST,
+				 "goheap %s has a form of its own, for go tool pprof; goheap top "
+				 "takes --format json",
+				 options->command->name);
+	return NULL;
+}
+
+static struct error *check_parameters(struct options *options)
 {
 	for (unsigned i = 0; i < PARAMETER_COUNT; i++) {
 		for (unsigned j = 0; j < options->given_count; j++) {
@@ -325,7 +443,16 @@ static struct error *check_parameters(const struct options *options)
 						 options->command->name);
 		}
 	}
-	return NULL;
+	drop_own(options);
+	return check_form(options);
+}
+
+static struct error *take_subject(struct options *options, const char *subject)
+{
+	options->subject = subject;
+	if (!*subject)
+		return error_new(ERROR_BAD_REQUEST, "the name of a type or variable is empty");
+	return check_parameters(options);
 }
 
 static struct error *take_address(struct options *options, const char *address)
@@ -350,7 +477,14 @@ static struct error *take_words(struct options *options, char **words, int count
 	err = find_command(words[0], &options->command);
 	if (err || options->action != OPTIONS_RUN)
 		return err;
-	wanted = 1 + (options->command->endpoint != NULL) + options->command->has_address;
+	wanted = 1 + (options->command->endpoint != NULL) + options->command->has_address +
+		 options->command->has_subject;
+	if (count == 2 && wanted == 3 && options->command->has_subject)
+		return error_new(
+		    ERROR_BAD_REQUEST,
+		    "goheap %s needs the name of a type or variable behind the process; "
+		    "goheap top shows some",
+		    options->command->name);
 	if (count == 2 && wanted == 3)
 		return error_new(ERROR_BAD_REQUEST,
 				 "goheap %s needs the address of an object; goheap objects lists "
@@ -364,6 +498,8 @@ static struct error *take_words(struct options *options, char **words, int count
 		return error_new(ERROR_BAD_REQUEST, "\"%s\" is too much; try goheap %s --help",
 				 words[wanted], options->command->name);
 	options->process = wanted >= 2 ? words[1] : NULL;
+	if (options->command->has_subject)
+		return take_subject(options, words[2]);
 	if (wanted == 3)
 		return take_address(options, words[2]);
 	if (options->command->is_census)
@@ -376,13 +512,13 @@ struct error *options_check_direct(const struct options *options)
 	const struct params *params = &options->params;
 	const char *endpoint = options->command ? options->command->endpoint : NULL;
 
-	if (!params->has_keep && !params_scan(params) &&
+	if (!params->has_keep && !params->since && !params_scan(params) &&
 	    !(endpoint && strcmp(endpoint, "/scans") == 0))
 		return NULL;
 	return error_new(
 	    ERROR_BAD_REQUEST,
 	    "scans are kept by goheapd, and none is asked here: start it, or leave out "
-	    "--keep, --scan and --cursor");
+	    "--keep, --scan, --since and --cursor");
 }
 
 struct error *options_parse(int argc, char **argv, struct options *ret)
@@ -393,7 +529,7 @@ struct error *options_parse(int argc, char **argv, struct options *ret)
 
 	params_init(&options.params);
 	optind = 0; /* glibc: start afresh, and sort the words behind the options */
-	while (!err && (id = getopt_long(argc, argv, "", long_options, NULL)) != -1)
+	while (!err && (id = getopt_long(argc, argv, "o:", long_options, NULL)) != -1)
 		err = apply(&options, id, optarg);
 	if (!err)
 		err = take_words(&options, argv + optind, argc - optind);

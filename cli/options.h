@@ -12,14 +12,26 @@
 #include "daemon/render.h"
 #include "proto/base/error.h"
 
+/* What becomes of the answer. */
+enum command_form {
+	FORM_AS_IT_IS,
+	FORM_FILE, /* a profile, which is saved */
+	FORM_TOP,  /* tables made of a profile */
+	FORM_WHY,  /* its chains through the subject */
+	FORM_DIFF, /* of two scans */
+};
+
 /* What a command asks for: the same words as in the daemon's paths. */
 struct command {
 	const char *name;
-	const char *endpoint;      /* behind /pid/N: "/memusage"; NULL: /pids */
-	unsigned params;           /* enum of params.h: which options it takes */
-	unsigned parts;            /* enum scan_parts; 0: no scan */
-	bool is_census;            /* labels alone, without a walk of the heap */
-	bool has_address;          /* the endpoint goes on with an object's address */
+	const char *endpoint; /* behind /pid/N: "/memusage"; NULL: /pids */
+	unsigned params;      /* enum of params.h: which options it takes */
+	unsigned parts;       /* enum scan_parts; 0: no scan */
+	bool is_census;       /* labels alone, without a walk of the heap */
+	bool has_address;     /* the endpoint goes on with an object's address */
+	bool has_subject;     /* a type or variable is named behind the process */
+	enum command_form form;
+	unsigned own_params;       /* of params, those that are not the daemon's */
 	object_query_maker *query; /* what is asked of objects; NULL: nothing */
 	/* A scan's answer, where goheap makes it itself. */
 	void (*json)(struct text *text, const struct scan_view *view);
@@ -41,6 +53,8 @@ struct options {
 	const struct command *command; /* NULL: help on goheap itself */
 	const char *process;           /* pid or command name, NULL for pids */
 	const char *address;           /* NULL: the command has none */
+	const char *subject;           /* the same */
+	const char *output;            /* a file, "-"; NULL: not given */
 	bool json;
 	/* Parameters as they were given, for the daemon, and what they say, for an agent. */
 	struct given {

@@ -16,13 +16,15 @@ static const struct {
 	const char *word, *style;
 	bool whole_line;
 } styles[] = {
-	{ "!!", RED, true },         { "WARN", YELLOW, true },     { "NEXT", DIM, true },
-	{ "LIMIT", BOLD, false },    { "RSS", BOLD, false },       { "TRUST", BOLD, false },
-	{ "EXE", BOLD, false },      { "RUNS", BOLD, false },      { "MEMORY", BOLD, false },
-	{ "GC", BOLD, false },       { "CGROUP", BOLD, false },    { "KNOWN", BOLD, false },
-	{ "COST", BOLD, false },     { "goroutine", CYAN, true },  { "PID", BOLD, true },
-	{ "ADDRESSES", BOLD, true }, { "WHO", BOLD, true },        { "SELECTED", BOLD, true },
-	{ "BY", BOLD, true },        { "GOROUTINES", BOLD, true },
+	{ "!!", RED, true },          { "WARN", YELLOW, true },    { "NEXT", DIM, true },
+	{ "LIMIT", BOLD, false },     { "RSS", BOLD, false },      { "TRUST", BOLD, false },
+	{ "EXE", BOLD, false },       { "RUNS", BOLD, false },     { "MEMORY", BOLD, false },
+	{ "GC", BOLD, false },        { "CGROUP", BOLD, false },   { "KNOWN", BOLD, false },
+	{ "COST", BOLD, false },      { "goroutine", CYAN, true }, { "PID", BOLD, true },
+	{ "ADDRESSES", BOLD, true },  { "WHO", BOLD, true },       { "SELECTED", BOLD, true },
+	{ "BY", BOLD, true },         { "ROOTS", BOLD, true },     { "TYPES", BOLD, true },
+	{ "CHAINS", BOLD, true },     { "CHANGE", BOLD, true },    { "LABELS", BOLD, true },
+	{ "GOROUTINES", BOLD, true },
 };
 
 bool paint_is_wanted(FILE *stream)

@@ -416,3 +416,69 @@ struct error *chain_tree_leaves(const struct chain_tree *tree, uint32_t **ret, s
 	*ret_count = count;
 	return NULL;
 }
+
+/* ---- through a name ---- */
+
+ProtobufCBinaryData frame_type(ProtobufCBinaryData frame)
+{
+	size_t depth = 0;
+
+	for (size_t i = frame.len; i-- > 0;) {
+		depth += frame.data[i] == ')';
+		if (depth == 0)
+			break; /* it does not end in a type */
+		if (frame.data[i] == '(' && --depth == 0 && (i == 0 || frame.data[i - 1] == ' '))
+			return (ProtobufCBinaryData){ .data = frame.data + i + 1,
+						      .len = frame.len - i - 2 };
+	}
+	return frame;
+}
+
+static bool is_exactly(ProtobufCBinaryData frame, ProtobufCBinaryData name)
+{
+	ProtobufCBinaryData type = frame_type(frame);
+
+	if (same_bytes(frame, name) || same_bytes(type, name))
+		return true;
+	while (type.len && memchr("*[]0123456789", type.data[0], 13)) {
+		type.data++;
+		type.len--;
+	}
+	return same_bytes(type, name);
+}
+
+static bool holds(ProtobufCBinaryData frame, ProtobufCBinaryData name)
+{
+	return name.len && frame.len && memmem(frame.data, frame.len, name.data, name.len);
+}
+
+typedef bool frame_match(ProtobufCBinaryData frame, ProtobufCBinaryData name);
+
+/* Whether any node is marked. */
+static bool mark_through(const struct chain_tree *tree, ProtobufCBinaryData name,
+			 frame_match *matches, uint8_t *marks)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < tree->node_count; i++) {
+		const struct chain_node *node = &tree->nodes[i];
+
+		marks[i] = (node->parent != ID_NONE && marks[node->parent]) ||
+			   matches(tree->frames[node->frame].name, name);
+		any |= marks[i];
+	}
+	return any;
+}
+
+struct error *chain_tree_through(const struct chain_tree *tree, ProtobufCBinaryData name,
+				 uint8_t **ret)
+{
+	uint8_t *marks = calloc(tree->node_count + 1, 1);
+
+	if (!marks)
+		return &error_nomem;
+	if (!mark_through(tree, name, is_exactly, marks))
+		mark_through(tree, name, holds, marks);
+	*ret = marks;
+	return NULL;
+}

@@ -80,6 +80,20 @@ must_check struct error *chain_tree_fold(const struct chain_tree *tree, const ui
 must_check struct error *chain_tree_leaves(const struct chain_tree *tree, uint32_t **ret,
 					   size_t *ret_count);
 
+/*
+ * The type that a frame names, as "items. ([]main.Item)" does; the whole name where there is none,
+ * as in "main.run.(temporary)".
+ */
+ProtobufCBinaryData frame_type(ProtobufCBinaryData frame);
+
+/*
+ * Marks the nodes of chains that lead through a name, from where it stands on: a frame that is
+ * called so or has that type, whatever stars and brackets stand before it; where there is none,
+ * frames that hold the name. *ret has node_count marks and is freed by the caller.
+ */
+must_check struct error *chain_tree_through(const struct chain_tree *tree, ProtobufCBinaryData name,
+					    uint8_t **ret);
+
 /* Whether a node has figures. */
 static inline bool chain_node_counts(const struct chain_node *node)
 {

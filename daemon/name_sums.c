@@ -111,21 +111,6 @@ struct error *name_sums_roots(struct name_sums *sums, const struct chain_tree *t
 	return err;
 }
 
-ProtobufCBinaryData frame_type(ProtobufCBinaryData frame)
-{
-	size_t depth = 0;
-
-	for (size_t i = frame.len; i-- > 0;) {
-		depth += frame.data[i] == ')';
-		if (depth == 0)
-			break; /* it does not end in a type */
-		if (frame.data[i] == '(' && --depth == 0 && (i == 0 || frame.data[i - 1] == ' '))
-			return (ProtobufCBinaryData){ .data = frame.data + i + 1,
-						      .len = frame.len - i - 2 };
-	}
-	return frame;
-}
-
 /* What has no type of its own is counted at its last typed step. */
 static bool is_untyped(ProtobufCBinaryData frame)
 {

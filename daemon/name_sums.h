@@ -31,10 +31,4 @@ must_check struct error *name_sums_roots(struct name_sums *sums, const struct ch
 /* By the type in which chains end. */
 must_check struct error *name_sums_types(struct name_sums *sums, const struct chain_tree *tree);
 
-/*
- * The type that a frame names, as "items. ([]main.Item)" does; the whole name where there is none,
- * as in "main.run.(temporary)".
- */
-ProtobufCBinaryData frame_type(ProtobufCBinaryData frame);
-
 #endif

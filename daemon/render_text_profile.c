@@ -130,42 +130,16 @@ static void append_chain(struct text *text, const struct chain_tree *tree, uint3
 	}
 }
 
-static bool contains(ProtobufCBinaryData text, ProtobufCBinaryData part)
-{
-	return part.len == 0 || (text.len && memmem(text.data, text.len, part.data, part.len));
-}
-
-/* Whether each node has the wanted name in it, or in what it hangs on. */
-static struct error *mark_through(const struct chain_page *page, uint8_t **ret)
-{
-	const struct chain_tree *tree = page->tree;
-	uint8_t *marks = calloc(tree->node_count + 1, 1);
-
-	if (!marks)
-		return &error_nomem;
-	for (size_t i = 0; i < tree->node_count; i++) {
-		const struct chain_node *node = &tree->nodes[i];
-
-		marks[i] = (node->parent != ID_NONE && marks[node->parent]) ||
-			   contains(tree->frames[node->frame].name, page->through);
-	}
-	*ret = marks;
-	return NULL;
-}
-
 static struct error *append_leaves(const struct table *table, const struct chain_page *page)
 {
 	uint32_t *leaves scoped(freep) = NULL;
-	uint8_t *marks scoped(freep) = NULL;
 	size_t all = 0, count = 0;
 	struct error *err = chain_tree_leaves(page->tree, &leaves, &all);
 
-	if (!err)
-		err = mark_through(page, &marks);
 	if (err)
 		return err;
 	for (size_t i = 0; i < all; i++) {
-		if (marks[leaves[i]])
+		if (!page->marks || page->marks[leaves[i]])
 			leaves[count++] = leaves[i];
 	}
 	if (count)
@@ -208,7 +182,7 @@ void text_chains(struct text *text, const struct chain_page *given)
 	if (!page.is_change)
 		largest = table.total = (uint64_t)bytes;
 	table.unit = size_unit_for(largest);
-	if (!page.through.len) {
+	if (!page.marks) {
 		append_table(&table, "ROOTS", name_sums_roots, &page);
 		if (page.types)
 			append_sums(&table, "TYPES", page.types, page.row_count);

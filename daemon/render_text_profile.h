@@ -12,7 +12,7 @@ struct chain_page {
 	const struct name_sums *types; /* sorted; NULL: as the ends of chains tell */
 	bool is_change;                /* figures have signs */
 	size_t row_count;              /* of each table; 0: as many as are read at once */
-	ProtobufCBinaryData through;   /* of chains, only those with this in a frame; empty: all */
+	const uint8_t *marks; /* of nodes: only these chains, and no other table; NULL: all */
 };
 
 void text_chains(struct text *text, const struct chain_page *page);

@@ -11,10 +11,11 @@ import subprocess
 import tempfile
 
 from harness import Daemon, Fixture, build_fixture, need_root, program
+from pprof import Profile
 from procfs import unharmed
 from tap import Suite, check, check_equal
 
-PID, MINE, FAILURES, SLOW = 4242, 4244, 4250, 4292
+PID, MINE, FAILURES, SLOW, GROWS = 4242, 4244, 4250, 4292, 4295
 FAKE = program("tests/support/fake_agent")
 
 suite = Suite()
@@ -72,6 +73,63 @@ def _():
         if "memusage" in command or "mappings" in command:
             through, direct = (succeed(*command.split(), *how) for how in ways())
             check_equal(through, direct, command)
+
+
+@suite.test("a profile goes to a file, a pipe or a new file, and never to a terminal")
+def _():
+    for how in ways():
+        with tempfile.TemporaryDirectory(prefix="goheapd-profile-") as folder:
+            path = pathlib.Path(folder, "a.pb.gz")
+            check_equal(succeed("profile", PID, "-o", path, *how), "", "output")
+            written = Profile(path.read_bytes())
+            check_equal(written.totals()[1], 5599395840, "bytes")
+            piped = subprocess.run([program("goheap"), "profile", str(PID), *map(str, how)],
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+            check_equal(piped.stdout, path.read_bytes(), "the same by a pipe")
+            for name in f"goheap-{PID}.pb.gz", f"goheap-{PID}.2.pb.gz":
+                shown = on_terminal("profile", PID, *how, cwd=folder)
+                check(f"go tool pprof {name}" in shown, shown)
+                check_equal(pathlib.Path(folder, name).read_bytes(), piped.stdout, name)
+            for output in "-", "TTY":
+                shown = on_terminal("profile", PID, "-o", output, *how, cwd=folder, status=2)
+                check("is a terminal" in shown, shown)
+            done = goheap("profile", PID, "-o", folder, *how)
+            check_equal(done.returncode, 1, "a folder")
+            done = goheap("profile", FAILURES + 5, "-o", pathlib.Path(folder, "b"), *how)
+            check_equal((done.returncode, "the target said no" in done.stderr), (1, True),
+                        done.stderr)
+            check(not pathlib.Path(folder, "b").exists(), "a file without a profile")
+
+
+@suite.test("top, why and diff say what holds most, what holds a type, what has grown")
+def _():
+    for how in ways():
+        top = succeed("top", PID, "--top", 2, *how)
+        rows = [line.split(maxsplit=3) for line in top.splitlines()]
+        check(["2.25", "43%", "2,001,101", "main.sessions"] in rows, top)
+        check("the largest of 6" in top and "main.cache" not in top, top)
+        found = json.loads(succeed("top", PID, "--top", 2, "--format", "json", *how))
+        check_equal(found["bytes"], 5599395840, "bytes")
+        check_equal(found["roots"][1], {"name": "main.sessions", "objects": 2001101,
+                                        "bytes": 2415983152}, "root")
+        check_equal(found["chains"][1]["chain"], ["main.sessions", "$mapval. (*main.Session)"],
+                    "chain")
+        for name, size in (("main.Item", "256 MiB in 1,100"), ("lru.Cache", "700 MiB in 4,000"),
+                           ("main.sessions", "2.25 GiB in 2,001,101"), ("Sess", "2.25 GiB in"),
+                           ("nosuch", "no chain")):
+            why = succeed("why", PID, name, *how)
+            check(f"{name}: {size}" in why, why)
+        found = json.loads(succeed("why", PID, "main.Item", "--format", "json", *how))
+        check_equal((found["name"], found["objects"], len(found["chains"])),
+                    ("main.Item", 1100, 2), "why")
+        grown = succeed("diff", GROWS, "--over", "1.1s", *how)
+        check("live +11.2 KiB, +120 objects" in grown, grown)
+        found = json.loads(succeed("diff", GROWS, "--over", "1.1", "--format", "json", *how))
+        check_equal(found["diff"]["types"], [{"type": "main.Session", "objects": 120,
+                                              "bytes": 11520}], "diff")
+    done = goheap("top", FAILURES + 5, "--socket", daemon.socket)
+    check_equal((done.returncode, done.stdout), (1, ""), "a failure")
+    check_equal(done.stderr, "goheap: the target said no (already_traced)\n", "its words")
 
 
 @suite.test("a command name will do instead of a pid")
@@ -138,11 +196,12 @@ def _():
     check(succeed("--version").startswith("goheap "), "version")
 
 
-def on_terminal(*arguments, **environment):
-    """What the command shows on a terminal, output and messages together."""
+def on_terminal(*arguments, cwd=None, status=0, **environment):
+    """What the command shows on a terminal, output and messages together. TTY is its name."""
     main, other = pty.openpty()
-    process = subprocess.Popen([program("goheap"), *map(str, arguments)], stdin=other,
-                               stdout=other, stderr=other,
+    words = [os.ttyname(other) if word == "TTY" else str(word) for word in arguments]
+    process = subprocess.Popen([program("goheap"), *words], stdin=other,
+                               stdout=other, stderr=other, cwd=cwd,
                                env={**os.environ, "TERM": "xterm", "NO_COLOR": "", **environment})
     os.close(other)
     shown = b""
@@ -155,7 +214,7 @@ def on_terminal(*arguments, **environment):
             break
         shown += part
     os.close(main)
-    check_equal(process.wait(20), 0, shown)
+    check_equal(process.wait(20), status, shown)
     return shown.decode()
 
 

@@ -54,6 +54,38 @@ static void labels_may_be_several(void **state)
 	assert_int_equal(options.params.depth, GOHEAPD__DEPTH__DEPTH_CENSUS);
 }
 
+static void profiles_have_options_of_their_own(void **state)
+{
+	struct options options;
+
+	(void)state;
+	assert_success(parse("profile 7 -o f.pb.gz --max-depth 5 --labels --by @module", &options));
+	assert_string_equal(options.output, "f.pb.gz");
+	assert_int_equal(options.params.max_depth, 5);
+	assert_true(options.params.with_labels && options.params.labels.has_by);
+	assert_int_equal(options.given_count, 3);
+	assert_string_equal(options.given[0].name, "max_depth");
+	assert_success(parse("top 7 --top 3 --min-bytes 10", &options));
+	assert_int_equal(options.params.top, 3);
+	assert_int_equal(options.given_count, 1); /* the daemon is not told how many rows */
+	assert_string_equal(options.given[0].name, "min_bytes");
+	assert_success(parse("why 7 main.Order", &options));
+	assert_string_equal(options.subject, "main.Order");
+	assert_success(parse("diff 7 --over 5m", &options));
+	assert_int_equal(options.params.over_us, 300000000);
+	assert_success(parse("diff 7 --since 0123456789abcdef", &options));
+	assert_error(parse("diff 7", &options), ERROR_BAD_REQUEST);
+	assert_error(parse("diff 7 --direct --since 0123456789abcdef", &options),
+		     ERROR_BAD_REQUEST);
+	assert_error(parse("why 7", &options), ERROR_BAD_REQUEST);
+	assert_error(parse("why 7 a b", &options), ERROR_BAD_REQUEST);
+	assert_error(parse("profile 7 --format json", &options), ERROR_BAD_REQUEST);
+	assert_error(parse("profile 7 --depth census", &options), ERROR_BAD_REQUEST);
+	assert_error(parse("top 7 -o x", &options), ERROR_BAD_REQUEST);
+	assert_error(parse("memusage 7 --top 3", &options), ERROR_BAD_REQUEST);
+	assert_error(parse("top 7 --max-depth 0", &options), ERROR_BAD_REQUEST);
+}
+
 static void options_may_stand_anywhere(void **state)
 {
 	struct options options;
@@ -102,8 +134,8 @@ static void questions_about_objects_are_taken(void **state)
 	assert_true(options.params.object == 0xc000123000);
 	assert_true(options.params.contents);
 	assert_ptr_equal(options.command->query, object_query_object);
-	assert_success(parse("objects 1 --type main.T --min-bytes 9 --limit 7 --cursor ab.1",
-			     &options));
+	assert_success(
+	    parse("objects 1 --type main.T --min-bytes 9 --limit 7 --cursor ab.1", &options));
 	assert_null(options.address);
 	assert_int_equal(options.params.limit, 7);
 	assert_int_equal(options.params.cursor.count, 1);
@@ -264,6 +296,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_command_and_its_options_are_taken),
+		cmocka_unit_test(profiles_have_options_of_their_own),
 		cmocka_unit_test(options_may_stand_anywhere),
 		cmocka_unit_test(scans_are_kept_and_asked),
 		cmocka_unit_test(questions_about_objects_are_taken),
