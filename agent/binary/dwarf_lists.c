@@ -7,7 +7,6 @@
 
 #include "agent/binary/elf_file.h"
 #include "proto/base/bytes.h"
-#include "proto/base/checked.h"
 #include "proto/base/cursor.h"
 
 enum {
@@ -343,14 +342,14 @@ static struct error *take_operation(struct cursor *c, uint8_t op, struct place *
 }
 
 /* What a DW_OP_piece says: how much of the variable is where was told before. */
-static struct error *end_piece(struct cursor *c, struct place *place)
+static struct error *end_piece(struct cursor *c, struct place *place, struct location_piece *ret)
 {
-	struct location_piece *piece = &place->piece;
-	uint64_t end;
-	struct error *err = cursor_uvarint(c, &piece->size);
+	struct error *err = cursor_uvarint(c, &place->piece.size);
 
-	if (!err && !checked_add(piece->piece_offset, piece->size, &end))
-		err = error_new(ERROR_FORMAT, "%s: pieces without an end", c->name);
+	if (!err && !place->piece.size)
+		err = error_new(ERROR_FORMAT, "%s: a piece of nothing", c->name);
+	*ret = place->piece;
+	*place = (struct place){ 0 };
 	return err;
 }
 
@@ -360,7 +359,7 @@ struct error *dwarf_expression_read(const uint8_t *expression, size_t size,
 {
 	struct cursor c;
 	struct place place = { 0 };
-	bool known = true, in_pieces = false;
+	bool known = true;
 	struct error *err = NULL;
 
 	*ret_count = 0;
@@ -372,16 +371,9 @@ struct error *dwarf_expression_read(const uint8_t *expression, size_t size,
 		if (!err && op != DW_OP_piece)
 			err = take_operation(&c, op, &place, &known);
 		else if (!err)
-			err = end_piece(&c, &place);
-		if (err || op != DW_OP_piece)
-			continue;
-		in_pieces = true;
-		if (place.piece.kind && place.piece.size)
-			ret[(*ret_count)++] = place.piece;
-		place = (struct place){ .piece.piece_offset =
-					    place.piece.piece_offset + place.piece.size };
+			err = end_piece(&c, &place, &ret[(*ret_count)++]);
 	}
-	if (!err && !in_pieces && known && place.piece.kind)
+	if (!err && !*ret_count && known && place.piece.kind)
 		ret[(*ret_count)++] = place.piece;
 	return err;
 }

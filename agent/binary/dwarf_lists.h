@@ -60,18 +60,17 @@ enum location_kind {
 
 /* Where a piece of a variable is. */
 struct location_piece {
-	enum location_kind kind;
+	enum location_kind kind; /* LOCATION_NONE: nowhere */
 	int64_t number;
-	uint64_t size;         /* 0: all of the variable */
-	uint64_t piece_offset; /* in the variable */
-	bool is_address;       /* what is there is the variable's address */
+	uint64_t size;   /* 0: all of the variable */
+	bool is_address; /* what is there is the variable's address */
 };
 
 enum { LOCATION_PIECES_MAX = 32 };
 
 /*
- * The pieces that an expression has a place for. Fbreg is taken to be from the CFA, as Go's frame
- * bases are.
+ * All pieces of an expression, in its order. Fbreg is taken to be from the CFA, as Go's frame bases
+ * are.
  */
 must_check struct error *dwarf_expression_read(const uint8_t *expression, size_t size,
 					       struct location_piece ret[LOCATION_PIECES_MAX],

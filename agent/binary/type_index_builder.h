@@ -43,18 +43,28 @@ struct built_function {
 	uint32_t first_local, local_count, first_capture, capture_count;
 };
 
+/* A piece of a variable, whose place in the variable the types will tell. */
+struct built_piece {
+	const uint8_t *expression; /* in the sections; NULL: it is all of the variable */
+	uint16_t expression_size;
+	uint16_t number;
+};
+
 struct built_local {
 	uint64_t start, end;
 	uint32_t name, origin; /* as of a scope */
 	uint32_t scope, type;
 	int32_t offset;
-	uint32_t size, piece_offset; /* size 0: all of the variable */
+	uint32_t size; /* 0: all of the variable */
+	struct built_piece piece;
 	bool is_address;
 };
 
 struct built_capture {
-	uint32_t name, origin, type, offset;
-	uint32_t line; /* of its declaration */
+	struct built_piece piece;
+	uint32_t name, origin, type;
+	uint32_t offset; /* of the piece, in the closure */
+	uint32_t line;   /* of its declaration */
 	enum capture_form {
 		CAPTURE_TOLD,     /* DWARF says so, and that "&x" is captured for a variable x */
 		CAPTURE_VALUE,    /* the code loads it */
@@ -105,6 +115,25 @@ must_check struct error *builder_add_type(struct type_index_builder *b,
 must_check struct error *builder_add_field(struct type_index_builder *b,
 					   const struct dwarf_facts *facts);
 void builder_set_length(struct type_index_builder *b, uint64_t length);
+
+/* Types by value, once elements and fields are numbers. */
+struct type_shapes {
+	const struct built_list *types, *fields;
+};
+
+enum piece_place {
+	PIECE_NOWHERE, /* it is not of such a variable, or holds no pointer if one was wanted */
+	PIECE_KNOWN,
+	PIECE_AMBIGUOUS,
+};
+
+/*
+ * Where a piece lies in a variable of that type, in *ret if that is known; if it is known to hold a
+ * pointer, only pointers are considered.
+ */
+enum piece_place type_index_piece_offset(const struct type_shapes *shapes, uint32_t type,
+					 const struct built_piece *piece, bool is_pointer,
+					 uint64_t *ret);
 
 /* Joins what was gathered to an index, which is appended to out. */
 must_check struct error *type_index_finish(struct type_index_builder *b, struct bytes *out);

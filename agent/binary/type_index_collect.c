@@ -52,46 +52,24 @@ struct placing {
 	struct collecting *c;
 	struct built_local local;
 	const struct dwarf_facts *facts;
-	uint32_t first; /* of the variable's records */
 };
-
-/* A list has a new entry when any piece moves: whether one goes on where it was. */
-static bool extend_piece(const struct placing *p)
-{
-	const struct built_list *locals = &p->c->b->locals;
-	uint32_t count = built_list_count(locals);
-
-	for (uint32_t i = 0; i < LOCATION_PIECES_MAX && count - i > p->first; i++) {
-		struct built_local *before = built_list_at(locals, count - i - 1);
-
-		if (before->end != p->local.start || before->offset != p->local.offset ||
-		    before->size != p->local.size ||
-		    before->piece_offset != p->local.piece_offset ||
-		    before->is_address != p->local.is_address)
-			continue;
-		before->end = p->local.end;
-		return true;
-	}
-	return false;
-}
 
 static struct error *add_piece(struct placing *p, const struct location_piece *piece)
 {
 	if (piece->kind != LOCATION_FRAME || piece->number < INT32_MIN ||
-	    piece->number > INT32_MAX || piece->size > UINT32_MAX ||
-	    piece->piece_offset > UINT32_MAX)
+	    piece->number > INT32_MAX || piece->size > UINT32_MAX)
 		return NULL; /* in no frame */
 	p->local.offset = (int32_t)piece->number;
 	p->local.size = (uint32_t)piece->size;
-	p->local.piece_offset = (uint32_t)piece->piece_offset;
 	p->local.is_address = piece->is_address;
-	return extend_piece(p) ? NULL : built_list_add(&p->c->b->locals, &p->local);
+	return built_list_add(&p->c->b->locals, &p->local);
 }
 
 static struct error *add_capture(struct placing *p, uint64_t offset, enum capture_form form)
 {
 	const struct dwarf_facts *facts = p->facts;
 	const struct built_capture capture = {
+		.piece = form == CAPTURE_VALUE ? p->local.piece : (struct built_piece){ 0 },
 		.name = p->local.name,
 		.origin = p->local.origin,
 		.type = p->local.type,
@@ -108,8 +86,7 @@ static bool is_loaded(const struct placing *p, const struct closure_load *load,
 		      const struct location_piece *piece)
 {
 	return load->place == piece->number && load->in_frame == (piece->kind == LOCATION_FRAME) &&
-	       !piece->is_address && load->offset > piece->piece_offset &&
-	       (load->pc == p->local.start || !p->facts->has_location_list);
+	       !piece->is_address && (load->pc == p->local.start || !p->facts->has_location_list);
 }
 
 /* Whether the piece came out of the closure of the function. */
@@ -122,7 +99,7 @@ static struct error *match_loads(struct placing *p, const struct location_piece 
 		return NULL;
 	for (unsigned i = 0; i < c->load_count; i++)
 		if (is_loaded(p, &c->loads[i], piece))
-			return add_capture(p, c->loads[i].offset - piece->piece_offset,
+			return add_capture(p, c->loads[i].offset,
 					   c->loads[i].is_address ? CAPTURE_IN_PLACE
 								  : CAPTURE_VALUE);
 	return NULL;
@@ -139,6 +116,10 @@ static struct error *add_place(void *arg, uint64_t start, uint64_t end, const ui
 	p->local.start = start;
 	p->local.end = end;
 	for (unsigned i = 0; !err && i < count; i++) {
+		p->local.piece = (struct built_piece){ 0 };
+		if (pieces[i].size && size <= UINT16_MAX)
+			p->local.piece =
+			    (struct built_piece){ expression, (uint16_t)size, (uint16_t)i };
 		err = add_piece(p, &pieces[i]);
 		if (!err)
 			err = match_loads(p, &pieces[i]);
@@ -175,7 +156,7 @@ static struct error *place_local(struct placing *p, const struct level *level)
 static struct error *add_local(struct collecting *c, const struct level *level,
 			       const struct dwarf_facts *facts)
 {
-	struct placing p = { .c = c, .facts = facts, .first = built_list_count(&c->b->locals) };
+	struct placing p = { .c = c, .facts = facts };
 	struct error *err = builder_name(c->b, facts->name, &p.local.name);
 
 	p.local.origin = (uint32_t)facts->origin;

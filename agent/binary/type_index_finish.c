@@ -21,7 +21,15 @@ struct finishing {
 	uint32_t type_count;     /* without number 0 */
 	uint8_t *holds_pointers; /* by number */
 	uint64_t text_base;
+	struct type_shapes shapes;
 	struct built_list by_name, by_descriptor, functions, locals, captures;
+	struct built_list drafts; /* of one function's locals */
+};
+
+/* A local before its place among the others is known. */
+struct local_draft {
+	struct local_record record;
+	uint32_t scope;
 };
 
 static struct type_record *record_at(const struct finishing *f, uint32_t number)
@@ -340,46 +348,38 @@ static void name_variable(const struct finishing *f, uint32_t *name, uint32_t or
 	*type = number_of(f, o && !*type ? o->type : *type);
 }
 
-/* From a type to what lies at an offset of it; 0 if that is not known. */
-static uint32_t step_into(const struct finishing *f, const struct type_record *record,
-			  uint64_t *offset)
+/* A list has a new entry when any piece moves: whether one goes on where it was. */
+static bool extend_draft(const struct finishing *f, const struct local_draft *draft)
 {
-	if (record->kind == KIND_ARRAY && record->elem && record_at(f, record->elem)->size) {
-		*offset %= record_at(f, record->elem)->size;
-		return record->elem;
-	}
-	for (uint32_t i = record->kind == KIND_STRUCT ? record->field_count : 0; i > 0; i--) {
-		const struct field_record *field =
-		    built_list_at(&f->b->fields, record->first_field + i - 1);
+	uint32_t count = built_list_count(&f->drafts);
 
-		if (field->offset > *offset || !field->type || !record_at(f, field->type)->size)
+	for (uint32_t i = 0; i < LOCATION_PIECES_MAX && i < count; i++) {
+		struct local_draft *before = built_list_at(&f->drafts, count - i - 1);
+		struct local_draft moved = *draft;
+
+		moved.record.start = before->record.start;
+		moved.record.end = before->record.end;
+		if (before->record.end != draft->record.start ||
+		    memcmp(&moved, before, sizeof(moved)) != 0)
 			continue;
-		*offset -= field->offset;
-		return field->type;
+		before->record.end = draft->record.end;
+		return true;
 	}
-	return 0;
+	return false;
 }
 
-/* A piece of one word or less may be a length, or a field that is no pointer. */
-static bool piece_holds_pointers(const struct finishing *f, uint32_t type, uint64_t offset,
-				 uint64_t size)
+static struct error *add_draft(struct finishing *f, const struct local_draft *draft)
 {
-	const struct type_record *record;
+	return extend_draft(f, draft) ? NULL : built_list_add(&f->drafts, draft);
+}
 
-	for (int i = 0; i < NESTING_MAX && size && size <= WORD; i++) {
-		uint32_t next;
-
-		if (!type)
-			return true;
-		record = record_at(f, type);
-		if (record->kind == KIND_STRING || record->kind == KIND_SLICE)
-			return offset < WORD;
-		next = step_into(f, record, &offset);
-		if (!next)
-			break;
-		type = next;
-	}
-	return !type || f->holds_pointers[type];
+/* A variable that is in one place, or a piece that may hold a pointer. */
+static enum piece_place place_piece(const struct finishing *f, uint32_t type,
+				    const struct built_piece *piece, uint64_t *ret)
+{
+	if (type && !f->holds_pointers[type])
+		return PIECE_NOWHERE;
+	return type_index_piece_offset(&f->shapes, type, piece, true, ret);
 }
 
 static struct error *finish_local(struct finishing *f, const struct built_local *built)
@@ -389,8 +389,9 @@ static struct error *finish_local(struct finishing *f, const struct built_local 
 	struct local_record local = {
 		.offset = built->offset,
 		.size = built->size,
-		.piece_offset = built->piece_offset,
 	};
+	uint64_t piece_offset = 0;
+	enum piece_place place;
 	bool is_address = built->is_address;
 
 	name_variable(f, &name, built->origin, &type);
@@ -403,8 +404,12 @@ static struct error *finish_local(struct finishing *f, const struct built_local 
 		name++;
 		type = type ? record_at(f, type)->elem : 0;
 	}
-	if (!is_address && !piece_holds_pointers(f, type, local.piece_offset, local.size))
+	place = is_address ? PIECE_KNOWN : place_piece(f, type, &built->piece, &piece_offset);
+	if (place == PIECE_NOWHERE)
 		return NULL;
+	if (place == PIECE_AMBIGUOUS)
+		type = 0;
+	local.piece_offset = (uint32_t)piece_offset;
 	local.name = name;
 	local.function = function;
 	local.type = type;
@@ -417,7 +422,7 @@ static struct error *finish_local(struct finishing *f, const struct built_local 
 		local.size = record_at(f, type)->size > UINT32_MAX
 				 ? UINT32_MAX
 				 : (uint32_t)record_at(f, type)->size;
-	return built_list_add(&f->locals, &local);
+	return add_draft(f, &(struct local_draft){ local, built->scope });
 }
 
 /*
@@ -441,7 +446,6 @@ static struct error *finish_capture(struct finishing *f, const struct built_capt
 				      .type = built->type,
 				      .offset = built->offset };
 
-	name_variable(f, &field.name, built->origin, &field.type);
 	if (*string_pool_at(&f->b->strings, field.name) == '&') {
 		uint32_t whole = field.type ? record_at(f, field.type)->elem : 0;
 
@@ -452,17 +456,31 @@ static struct error *finish_capture(struct finishing *f, const struct built_capt
 	return built_list_add(&f->captures, &field);
 }
 
-/* Of variables in one place for one time the outermost is first: scopes are numbered so. */
-static int compare_locals(const void *a, const void *b, void *arg)
+/* Gives a capture its variable's name, type and place; it has no name if that is not known. */
+static void resolve_capture(const struct finishing *f, struct built_capture *capture)
 {
-	const struct built_local *x = a, *y = b;
-	int order = compare_u64(x->start, y->start);
+	uint64_t piece_offset = 0;
+
+	name_variable(f, &capture->name, capture->origin, &capture->type);
+	if (type_index_piece_offset(&f->shapes, capture->type, &capture->piece, false,
+				    &piece_offset) != PIECE_KNOWN ||
+	    capture->offset < WORD + piece_offset)
+		capture->name = 0;
+	else
+		capture->offset -= (uint32_t)piece_offset;
+}
+
+/* Of variables in one place for one time the outermost is first: scopes are numbered so. */
+static int compare_drafts(const void *a, const void *b, void *arg)
+{
+	const struct local_draft *x = a, *y = b;
+	int order = compare_u64(x->record.start, y->record.start);
 
 	(void)arg;
-	if (!order && x->offset != y->offset)
-		order = x->offset < y->offset ? -1 : 1;
+	if (!order && x->record.offset != y->record.offset)
+		order = x->record.offset < y->record.offset ? -1 : 1;
 	if (!order)
-		order = compare_u64(y->end, x->end);
+		order = compare_u64(y->record.end, x->record.end);
 	if (!order)
 		order = compare_u64(x->scope, y->scope);
 	return order ? order : memcmp(x, y, sizeof(*x));
@@ -481,31 +499,10 @@ static int compare_captures(const void *a, const void *b, void *arg)
 }
 
 /* An inlined function's variable often is one of its caller's, which comes first. */
-static bool is_same_place(const void *a, const void *b)
+static bool is_same_place(const struct local_record *a, const struct local_record *b)
 {
-	const struct local_record *x = a, *y = b;
-
-	return x->start == y->start && x->end == y->end && x->offset == y->offset &&
-	       x->size == y->size && x->flags == y->flags;
-}
-
-/* Drops what repeats the record before it, of a list's last records; *ret_count are left. */
-static void drop_repeated(struct built_list *list, uint32_t first, uint32_t *ret_count)
-{
-	uint32_t count = built_list_count(list) - first, kept = 0;
-	size_t size = list->record_size;
-
-	for (uint32_t i = 0; i < count; i++) {
-		void *to = built_list_at(list, first + kept);
-		const void *from = built_list_at(list, first + i);
-
-		if (kept && is_same_place(built_list_at(list, first + kept - 1), from))
-			continue;
-		memmove(to, from, size);
-		kept++;
-	}
-	list->bytes.size = size * (first + kept);
-	*ret_count = kept;
+	return a->start == b->start && a->end == b->end && a->offset == b->offset &&
+	       a->size == b->size && a->flags == b->flags;
 }
 
 static void sort_part(struct built_list *list, uint32_t first, uint32_t count,
@@ -518,14 +515,29 @@ static void sort_part(struct built_list *list, uint32_t first, uint32_t count,
 static struct error *finish_locals(struct finishing *f, const struct built_function *built,
 				   struct function_record *function)
 {
+	const struct local_draft *last = NULL;
 	struct error *err = NULL;
 
-	function->first_local = built_list_count(&f->locals);
-	sort_part(&f->b->locals, built->first_local, built->local_count, compare_locals);
+	f->drafts.bytes.size = 0;
 	for (uint32_t i = 0; !err && i < built->local_count; i++)
 		err = finish_local(f, built_list_at(&f->b->locals, built->first_local + i));
-	drop_repeated(&f->locals, function->first_local, &function->local_count);
+	sort_part(&f->drafts, 0, built_list_count(&f->drafts), compare_drafts);
+	function->first_local = built_list_count(&f->locals);
+	for (uint32_t i = 0; !err && i < built_list_count(&f->drafts); i++) {
+		const struct local_draft *draft = built_list_at(&f->drafts, i);
+
+		if (!last || !is_same_place(&last->record, &draft->record))
+			err = built_list_add(&f->locals, &draft->record);
+		last = draft;
+	}
+	function->local_count = built_list_count(&f->locals) - function->first_local;
 	return err;
+}
+
+static void resolve_captures(const struct finishing *f, const struct built_function *built)
+{
+	for (uint32_t i = 0; i < built->capture_count; i++)
+		resolve_capture(f, built_list_at(&f->b->captures, built->first_capture + i));
 }
 
 /* One for each offset. */
@@ -536,6 +548,7 @@ static struct error *finish_captures(struct finishing *f, const struct built_fun
 	struct error *err = NULL;
 
 	function->first_capture = built_list_count(&f->captures);
+	resolve_captures(f, built);
 	sort_part(&f->b->captures, built->first_capture, built->capture_count, compare_captures);
 	for (uint32_t i = 0; !err && i <= built->capture_count; i++) {
 		const struct built_capture *next =
@@ -543,7 +556,7 @@ static struct error *finish_captures(struct finishing *f, const struct built_fun
 			? built_list_at(&f->b->captures, built->first_capture + i)
 			: NULL;
 
-		if (last && next && next->offset == last->offset)
+		if (next && (!next->name || (last && next->offset == last->offset)))
 			continue;
 		if (last)
 			err = finish_capture(f, last, next);
@@ -655,7 +668,9 @@ static void list_init(struct built_list *list, size_t record_size, const struct 
 
 struct error *type_index_finish(struct type_index_builder *b, struct bytes *out)
 {
-	struct finishing f = { .b = b, .type_count = built_list_count(&b->types) };
+	struct finishing f = { .b = b,
+			       .type_count = built_list_count(&b->types),
+			       .shapes = { &b->types, &b->fields } };
 	struct error *err;
 
 	list_init(&f.by_name, sizeof(uint32_t), out);
@@ -663,6 +678,7 @@ struct error *type_index_finish(struct type_index_builder *b, struct bytes *out)
 	list_init(&f.functions, sizeof(struct function_record), out);
 	list_init(&f.locals, sizeof(struct local_record), out);
 	list_init(&f.captures, sizeof(struct field_record), out);
+	list_init(&f.drafts, sizeof(struct local_draft), out);
 	f.holds_pointers = calloc(f.type_count + 1, 1);
 	err = f.holds_pointers ? finish(&f, out) : &error_nomem;
 	free(f.holds_pointers);
@@ -671,5 +687,6 @@ struct error *type_index_finish(struct type_index_builder *b, struct bytes *out)
 	bytes_fini(&f.functions.bytes);
 	bytes_fini(&f.locals.bytes);
 	bytes_fini(&f.captures.bytes);
+	bytes_fini(&f.drafts.bytes);
 	return err;
 }
