@@ -5,16 +5,23 @@
 
 #include "agent/report/decode.h"
 
-/* What the first answer has and the others repeat. */
-static void lend(const Goheapd__ScanResult *first, Goheapd__ScanResult *result)
+/* What the first answer has and the others repeat, but for its warnings: each has its own. */
+static void lend(const Goheapd__ScanResult *first, Goheapd__ScanInfo *info,
+		 Goheapd__ScanResult *result)
 {
+	*info = *first->scan;
+	info->warnings = NULL;
+	info->n_warnings = 0;
 	result->identity = first->identity;
-	result->scan = first->scan;
+	result->scan = info;
 	result->heap = first->heap;
 }
 
 static void take_back(Goheapd__ScanResult *result)
 {
+	for (size_t i = 0; i < result->scan->n_warnings; i++)
+		goheapd__warning__free_unpacked(result->scan->warnings[i], NULL);
+	free(result->scan->warnings);
 	result->identity = NULL;
 	result->scan = NULL;
 	result->heap = NULL;
@@ -34,12 +41,13 @@ static struct error *answer(struct decoder *decoder, struct decoded *decoded,
 			    const Goheapd__Analysis *analysis, const Goheapd__ScanResult *first)
 {
 	Goheapd__ScanResult *result = malloc(sizeof(*result));
+	Goheapd__ScanInfo info;
 	struct error *err;
 
 	if (!result)
 		return decoder_tell_failure(decoder, &error_nomem);
 	goheapd__scan_result__init(result);
-	lend(first, result);
+	lend(first, &info, result);
 	err = decode_answer(decoded, analysis, result);
 	if (!err)
 		err = send_result(decoder, result);

@@ -296,6 +296,21 @@ static struct error *note(struct kept_scan *scan, struct error *err)
 		(b) = swap_;                                                                       \
 	} while (0)
 
+/* What an answer warns of, behind what the kept scan does. */
+static struct error *move_warnings(Goheapd__ScanInfo *from, Goheapd__ScanInfo *to)
+{
+	size_t count = to->n_warnings + from->n_warnings;
+	Goheapd__Warning **warnings = realloc(to->warnings, (count + 1) * sizeof(*warnings));
+
+	if (!warnings)
+		return &error_nomem;
+	for (size_t i = 0; i < from->n_warnings; i++)
+		warnings[to->n_warnings++] = from->warnings[i];
+	to->warnings = warnings;
+	from->n_warnings = 0;
+	return NULL;
+}
+
 /* The result's own copy of what the first one says; with the agent's figures, which are right. */
 static struct error *repeat_first(const struct kept_scan *scan, Goheapd__ScanResult *result)
 {
@@ -304,6 +319,7 @@ static struct error *repeat_first(const struct kept_scan *scan, Goheapd__ScanRes
 	Goheapd__ScanResult *copy;
 	uint8_t *bytes scoped(freep) = NULL;
 	size_t size;
+	struct error *err;
 
 	head.identity = first->identity;
 	head.scan = first->scan;
@@ -321,8 +337,9 @@ static struct error *repeat_first(const struct kept_scan *scan, Goheapd__ScanRes
 	SWAP(result->heap, copy->heap);
 	result->has_kept_until_ns = true;
 	result->kept_until_ns = scan->until_ns;
+	err = move_warnings(copy->scan, result->scan);
 	goheapd__scan_result__free_unpacked(copy, NULL);
-	return NULL;
+	return err;
 }
 
 struct error *kept_scan_ask(struct kept_scans *kept, struct kept_scan *scan,

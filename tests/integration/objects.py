@@ -106,6 +106,24 @@ def check_objects(target):
             check_equal(found["scan"]["warnings"], [], "warnings")
 
 
+def check_kept(target):
+    """What is kept of a process is what has pointers, and so is what is copied of a stopped one."""
+    figures, order = (next(wanted for wanted in target.hello["objects"] if wanted["type"] == name)
+                      for name in ("main.plain", "main.order"))
+    kept = scan(target, "memusage", keep=60)["scan"]["id"]
+    for asked in {"scan": kept}, {"mode": "stop"}:
+        found = show(target, figures["address"], **asked)
+        check_equal([(f["name"], f["value"], f["missing"]) for f in found["object"]["fields"]],
+                    [(f["name"], None, "not kept") for f in figures["fields"]], asked)
+        check("fields_not_kept" in [w["code"] for w in found["scan"]["warnings"]], asked)
+        found = show(target, order["address"], **asked)
+        for field, wanted in zip(found["object"]["fields"], order["fields"]):
+            value = wanted["value"]
+            if wanted["type"] == "chan int":  # without pointers in it
+                value = value["pointer"]
+            check_equal(field["value"], value, f"{asked}: {wanted['name']}")
+
+
 def pairs(referrers):
     return sorted((row["address"] or "", row["field"] or "") for row in referrers)
 
@@ -208,6 +226,7 @@ def test_version(version, experiment=""):
             check_objects(target)
             check_referrers(target)
             check_paths(target)
+            check_kept(target)
             check_nowhere(target)
 
     @suite.test(f"{name}: pages are complete, and have nothing twice")
