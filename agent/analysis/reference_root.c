@@ -80,30 +80,35 @@ struct error *walk_add_root(struct reference_walk *walk, struct reference_root r
 
 /* ---- the words of variables ---- */
 
-enum { WORDS_BEFORE = 1, WORDS = 4 };
+/* A word, and those beside it that its kind of slot may need. */
+enum { WORDS_BEFORE = VARIABLE_BEFORE, WORDS = VARIABLE_AROUND };
 
-/*
- * Reads the word at slot, with those beside it that its kind of slot may need. They may lie outside
- * of what can be read: then they are 0, and if the word itself does *ret is false.
- */
-static struct error *read_words(struct expander *x, taddr slot, uint64_t words[WORDS], bool *ret)
+static struct error *read_word(struct expander *x, taddr addr, uint64_t *word, bool *ret_is_read)
 {
-	struct item_state around = { .addr = slot - WORDS_BEFORE * 8, .span = &x->walk->spans[0] };
-	const uint64_t *found;
-	struct error *err = expander_words(x, &around, 0, WORDS, &found);
+	struct item_state there = { .addr = addr, .span = &x->walk->spans[0] };
+	const uint64_t *found = NULL;
+	struct error *err = addr ? expander_words(x, &there, 0, 1, &found) : NULL;
 
-	memset(words, 0, WORDS * sizeof(*words));
-	*ret = found;
-	if (err)
-		return err;
-	if (found) {
-		memcpy(words, found, WORDS * sizeof(*words));
-		return NULL;
+	*ret_is_read = found;
+	*word = found ? *found : 0;
+	return err;
+}
+
+/* A word that cannot be read is 0; if the root's own cannot, *ret_is_read is false. */
+static struct error *read_words(struct expander *x, const struct variable *variable, taddr slot,
+				uint64_t words[WORDS], bool *ret_is_read)
+{
+	bool is_local = variable->around[WORDS_BEFORE] == slot, is_read;
+	struct error *err = NULL;
+
+	*ret_is_read = false;
+	for (unsigned i = 0; i < WORDS && !err; i++) {
+		taddr addr = slot + i * 8 - WORDS_BEFORE * 8;
+
+		err = read_word(x, is_local ? variable->around[i] : addr, &words[i], &is_read);
+		if (i == WORDS_BEFORE)
+			*ret_is_read = is_read;
 	}
-	err = expander_words(x, &around, WORDS_BEFORE, 1, &found);
-	*ret = found;
-	if (!err && found)
-		words[WORDS_BEFORE] = *found;
 	return err;
 }
 
@@ -249,7 +254,7 @@ static struct error *find_by_type(struct root_reader *reader, const struct heap_
 	err = find_slot(reader->expander, variable, (root->slot - variable->addr) / 8, &slot);
 	if (err || !slot)
 		return err;
-	err = read_words(reader->expander, root->slot, words, &is_read);
+	err = read_words(reader->expander, variable, root->slot, words, &is_read);
 	return err || !is_read ? err : look(reader, root->object, parent, slot, words);
 }
 

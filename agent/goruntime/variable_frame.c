@@ -310,6 +310,31 @@ static void set_type(const struct variable_table *table, const struct local_plac
 	error_free(err);
 }
 
+/* Where a byte of the variable that a piece is of lies; 0: not in memory. */
+static taddr find_byte(const struct variable_table *table, const struct frame_site *site, taddr fp,
+		       const struct local_place *piece, uint64_t at)
+{
+	const struct local_place *locals =
+	    (const struct local_place *)table->locals.items + site->first_local;
+
+	for (uint32_t i = 0; i < site->local_count; i++)
+		if (locals[i].name == piece->name && locals[i].type == piece->type &&
+		    at - locals[i].piece_offset < locals[i].size)
+			return fp + (uint64_t)locals[i].offset + (at - locals[i].piece_offset);
+	return 0;
+}
+
+static void find_around(const struct variable_table *table, const struct frame_site *site, taddr fp,
+			const struct local_place *piece, taddr slot, struct variable *ret)
+{
+	uint64_t at = slot - fp - (uint64_t)piece->offset + piece->piece_offset;
+
+	for (unsigned i = 0; i < VARIABLE_AROUND; i++)
+		ret->around[i] =
+		    find_byte(table, site, fp, piece, at + i * WORD - VARIABLE_BEFORE * WORD);
+	ret->around[VARIABLE_BEFORE] = slot;
+}
+
 static bool take_local(const struct variable_table *table, const struct frame_place *frame,
 		       taddr fp, taddr slot, struct variable *ret)
 {
@@ -321,6 +346,7 @@ static bool take_local(const struct variable_table *table, const struct frame_pl
 	*ret = (struct variable){ .name = variable_text(table, local->name),
 				  .kind = VARIABLE_LOCAL,
 				  .addr = fp + (uint64_t)local->offset - local->piece_offset };
+	find_around(table, site, fp, local, slot, ret);
 	set_function(table, variable_function_place(table, site->function), ret);
 	set_type(table, local, ret);
 	return true;

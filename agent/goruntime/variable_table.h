@@ -29,6 +29,8 @@ enum variable_kind {
 	VARIABLE_RUNTIME, /* what the runtime keeps: queues, specials, a g's own words, registers */
 };
 
+enum { VARIABLE_BEFORE = 1, VARIABLE_AROUND = 4 }; /* words */
+
 /* Equal variables (the same local in many frames) have the same name, by address, too. */
 struct variable {
 	/*
@@ -45,6 +47,11 @@ struct variable {
 	uint64_t size; /* 0: not known */
 	type_id type;
 	bool is_array; /* as many of the type, one after the other, as there is room for */
+	/*
+	 * Of a local, which may be in pieces: where its words lie, from the one before the root's
+	 * on; 0: not in memory. Of others they are side by side.
+	 */
+	taddr around[VARIABLE_AROUND];
 };
 
 /*
