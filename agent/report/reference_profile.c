@@ -4,11 +4,20 @@
  * its chain. A heap can have as many chains as objects (a tree of left and right), so a node is
  * gone on from only once it holds enough; what is below one that does not is put into that. How
  * much is enough is found by trying: nothing first, then more each time there are too many nodes.
+ *
+ * Of retained sizes an object's chain leads through what dominates it alone, so that whatever is
+ * below a frame would be freed with it. What dominates an object lies on every chain to it, also on
+ * the one by which it was met; where that goes by several ways from there on, they are left out and
+ * a frame says so:
+ *
+ *	main.cache   items. ([]main.Item)   $shared   (main.Key)
  */
 #include "agent/report/reference_profile.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "agent/analysis/dominators.h"
 #include "agent/analysis/graph.h"
 #include "agent/analysis/pages.h"
 #include "agent/analysis/reference_walk.h"
@@ -20,6 +29,7 @@
 #include "agent/report/goroutine_origin.h"
 #include "agent/report/label_pairs.h"
 #include "agent/report/message.h"
+#include "agent/report/retained.h"
 
 enum {
 	NODES_PER_SAMPLE = 16,
@@ -38,11 +48,13 @@ struct profiling {
 	const Goheapd__ProfileQuery *query;
 	const struct reference_walk *walk;
 	const struct span_table *spans;
-	uint32_t count; /* places */
+	const struct dominators *tree_of; /* of retained sizes; NULL: these are not asked for */
+	uint32_t count;                   /* places */
 	struct budget budget;
-	struct pages below_pages, node_pages;
+	struct pages below_pages, node_pages, root_pages;
 	uint64_t *below; /* by place: bytes of the object and of all that was met from it */
-	uint32_t *nodes; /* by place */
+	uint32_t *nodes; /* by place; of retained sizes by object */
+	uint32_t *roots; /* of retained sizes: by place, the number of its chain's root */
 	uint64_t total;
 	uint32_t max_nodes;
 	uint64_t enough; /* bytes of a node that is gone on from */
@@ -57,6 +69,7 @@ static void profiling_free(struct profiling *p)
 	frame_tree_fini(&p->tree);
 	pages_fini(&p->below_pages);
 	pages_fini(&p->node_pages);
+	pages_fini(&p->root_pages);
 	free(p);
 }
 DEFINE_FREEP(profiling, profiling_free)
@@ -68,8 +81,7 @@ static uint64_t size_of(const struct profiling *p, uint32_t place)
 
 static struct error *sum_up(struct profiling *p)
 {
-	struct error *err =
-	    pages_init(&p->below_pages, &p->budget, p->count * sizeof(*p->below));
+	struct error *err = pages_init(&p->below_pages, &p->budget, p->count * sizeof(*p->below));
 
 	if (!err)
 		err = pages_init(&p->node_pages, &p->budget, p->count * sizeof(*p->nodes));
@@ -87,6 +99,35 @@ static struct error *sum_up(struct profiling *p)
 			p->below[parent] += p->below[place];
 	}
 	return NULL;
+}
+
+/* What an object dominates is known already. */
+static struct error *sum_up_retained(struct profiling *p)
+{
+	uint32_t objects = span_table_object_end(p->spans);
+	struct error *err = pages_init(&p->node_pages, &p->budget, objects * sizeof(*p->nodes));
+
+	if (!err)
+		err = pages_init(&p->root_pages, &p->budget, p->count * sizeof(*p->roots));
+	if (err)
+		return err;
+	p->nodes = p->node_pages.data;
+	p->roots = p->root_pages.data;
+	for (uint32_t place = 0; place < p->count; place++) {
+		struct reference reference = reference_walk_at(p->walk, place);
+
+		p->roots[place] =
+		    reference.parent < place ? p->roots[reference.parent] : reference.root;
+	}
+	p->total = dominators_retained(p->tree_of, DOMINATOR_TOP);
+	return NULL;
+}
+
+static uint64_t below(const struct profiling *p, uint32_t place)
+{
+	if (p->tree_of)
+		return dominators_retained(p->tree_of, reference_walk_object(p->walk, place));
+	return p->below[place];
 }
 
 /* ---- from places to nodes ---- */
@@ -129,13 +170,12 @@ static const char *module_of(const struct profiling *p, const struct reference_r
 	return module ? module : "(unknown)";
 }
 
-static struct error *enter_root(struct profiling *p, uint32_t number, uint64_t below,
-				uint32_t *ret_node)
+static struct error *enter_root(struct profiling *p, const struct reference_root *root,
+				uint64_t below, uint32_t *ret_node)
 {
-	struct reference_root root = reference_walk_root(p->walk, number);
-	const struct frame_tree_frame module = { .name = module_of(p, &root) };
-	const struct frame_tree_frame frame = { root.name, root.file, root.line };
-	uint32_t labels = labels_of(p, root.goroutine);
+	const struct frame_tree_frame module = { .name = module_of(p, root) };
+	const struct frame_tree_frame frame = { root->name, root->file, root->line };
+	uint32_t labels = labels_of(p, root->goroutine);
 	struct error *err = NULL;
 
 	*ret_node = FRAME_TREE_TOP;
@@ -184,25 +224,128 @@ static struct error *enter_child(struct profiling *p, uint32_t parent, uint32_t 
 	return err;
 }
 
+/* The node of the chain that the object was met by. */
+static struct error *enter_chain(struct profiling *p, uint32_t place,
+				 const struct reference *reference, uint32_t *ret_node)
+{
+	struct reference_root root;
+	uint32_t node;
+	struct error *err = NULL;
+
+	if (reference->parent < place) {
+		node = p->nodes[reference->parent];
+	} else {
+		root = reference_walk_root(p->walk, reference->root);
+		err = enter_root(p, &root, below(p, place), &node);
+	}
+	if (!err)
+		err = enter_child(p, node, reference->step, below(p, place), &node);
+	if (err)
+		return err;
+	*ret_node = p->nodes[place] = node;
+	return NULL;
+}
+
+/* "(main.Key)" of "key. (main.Key)": what leads there is not one thing. */
+static const char *type_part(const char *frame)
+{
+	const char *found = strstr(frame, ". (");
+
+	return found ? found + 2 : frame;
+}
+
+static struct error *enter_shared(struct profiling *p, uint32_t place, uint32_t step,
+				  uint32_t *node)
+{
+	const char *const *frames;
+	uint32_t count = reference_walk_step_frames(p->walk, step, &frames);
+	const struct frame_tree_frame shared = { .name = "$shared" };
+	struct frame_tree_frame type;
+	struct error *err;
+
+	if (*node != FRAME_TREE_TOP && p->tree.nodes[*node].expected < p->enough)
+		return NULL;
+	err = enter(p, &shared, FRAME_TREE_NO_LABELS, below(p, place), node);
+	if (err || !count)
+		return err;
+	type = (struct frame_tree_frame){ .name = type_part(frames[count - 1]) };
+	return enter(p, &type, FRAME_TREE_NO_LABELS, below(p, place), node);
+}
+
+/*
+ * A group of roots as a frame. Of a goroutine's the chain may say which variable it is, but not
+ * where the goroutine holds something as its own that was met by another way.
+ */
+static struct reference_root root_of_group(const struct profiling *p, uint32_t place,
+					   uint32_t number)
+{
+	struct reference_root root = reference_walk_root(p->walk, p->roots[place]);
+	struct retained_group group = retained_group_at(p->analysed->retained, number);
+
+	if (group.goroutine != ROOT_NO_GOROUTINE && group.goroutine == root.goroutine)
+		return root;
+	return (struct reference_root){
+		.name = group.goroutine == ROOT_NO_GOROUTINE ? group.name : "(goroutine)",
+		.package = group.package,
+		.goroutine = group.goroutine,
+		.variable_kind = group.kind,
+	};
+}
+
+/* The node of what dominates it; *ret_direct: that leads to the object as it was met. */
+static struct error *enter_dominator(struct profiling *p, uint32_t place,
+				     const struct reference *reference, uint32_t *ret_node,
+				     bool *ret_direct)
+{
+	uint32_t object = reference_walk_object(p->walk, place);
+	uint32_t dominator = dominators_parent(p->tree_of, object), group;
+	struct reference_root root;
+
+	*ret_node = FRAME_TREE_TOP;
+	*ret_direct = false;
+	if (dominator == DOMINATOR_TOP)
+		return NULL;
+	group = dominators_node_group(p->tree_of, dominator);
+	if (group == UINT32_MAX) {
+		*ret_node = p->nodes[dominator];
+		*ret_direct = reference->parent < place &&
+			      reference_walk_object(p->walk, reference->parent) == dominator;
+		return NULL;
+	}
+	*ret_direct = reference->parent >= place;
+	root = root_of_group(p, place, group);
+	return enter_root(p, &root, below(p, place), ret_node);
+}
+
+static struct error *enter_dominated(struct profiling *p, uint32_t place,
+				     const struct reference *reference, uint32_t *ret_node)
+{
+	uint32_t node;
+	bool direct;
+	struct error *err = enter_dominator(p, place, reference, &node, &direct);
+
+	if (err)
+		return err;
+	if (direct)
+		err = enter_child(p, node, reference->step, below(p, place), &node);
+	else
+		err = enter_shared(p, place, reference->step, &node);
+	if (err)
+		return err;
+	*ret_node = p->nodes[reference_walk_object(p->walk, place)] = node;
+	return NULL;
+}
+
 static struct error *enter_place(struct profiling *p, uint32_t place)
 {
 	struct reference reference = reference_walk_at(p->walk, place);
 	struct frame_tree_sizes *own;
-	uint64_t below = p->below[place];
 	uint32_t node;
-	struct error *err;
+	struct error *err = p->tree_of ? enter_dominated(p, place, &reference, &node)
+				       : enter_chain(p, place, &reference, &node);
 
-	if (reference.parent < place) {
-		node = p->nodes[reference.parent];
-	} else {
-		err = enter_root(p, reference.root, below, &node);
-		if (err)
-			return err;
-	}
-	err = enter_child(p, node, reference.step, below, &node);
 	if (err)
 		return err;
-	p->nodes[place] = node;
 	own = &p->tree.nodes[node].own;
 	own->objects++;
 	own->bytes += size_of(p, place);
@@ -246,8 +389,7 @@ static struct error *make_small_tree(struct profiling *p)
 		p->enough = next_enough(p);
 		err = make_tree(p);
 	}
-	return err ? err
-		   : frame_tree_fold(&p->tree, p->query->max_samples, p->query->min_bytes);
+	return err ? err : frame_tree_fold(&p->tree, p->query->max_samples, p->query->min_bytes);
 }
 
 /* ---- the message ---- */
@@ -355,7 +497,9 @@ struct error *reference_profile_fill(const struct analysed *analysed,
 	p->spans = graph_spans(analysed->graph);
 	p->count = reference_walk_count(p->walk);
 	p->budget.limit = analysed->memory_limit;
-	err = sum_up(p);
+	if (query->retained)
+		p->tree_of = retained_dominators(analysed->retained);
+	err = query->retained ? sum_up_retained(p) : sum_up(p);
 	if (!err)
 		err = make_small_tree(p);
 	if (err)

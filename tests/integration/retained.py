@@ -9,6 +9,7 @@ import tempfile
 
 import gobuild
 from harness import Daemon, Fixture, build_fixture, program
+from pprof import Profile
 from procfs import unharmed
 from tap import Suite, check, check_equal
 
@@ -125,6 +126,37 @@ def check_tree(target):
                 "all that hangs from the top")
 
 
+# ---- the profile ----
+
+def get_profile(target, **parameters):
+    query = "&".join(f"{key}={value}" for key, value in {"max_pause": 10, **parameters}.items())
+    answer = daemon.get(f"/pid/{target.pid}/profile?{query}")
+    check_equal(answer.status, 200, f"answer {answer.body[:300]!r} has the status")
+    return Profile(answer.body)
+
+
+def check_profile(target):
+    """Below each frame is what would be freed with it."""
+    profile = get_profile(target, sample="retained", max_depth=1024)
+    profile.check_limits()
+    check_equal(profile.types, [("retained_objects", "count"), ("retained_space", "bytes")], "types")
+    below = {}
+    for sample in profile.samples:
+        below[sample.names[0]] = below.get(sample.names[0], 0) + sample.values[1]
+    check_equal(sum(below.values()), live_bytes(target), "all samples")
+    check_globals(below, target.hello)
+    for row in scan(target, "histogram", retained=1)["globals"]:
+        check_equal(below.get(row["name"]), row["retained_bytes"], row["name"])
+    tree = [below[name] for name in below if name.startswith("main.hold.tree")]
+    check_equal(tree, [target.hello["nodes"] * NODE], "a goroutine's variable")
+    shared = [sample.values for sample in profile.samples if sample.names[0] == "$shared" and
+              sample.names[-1] in ("(main.block)", "(*main.block)")]
+    check_equal(shared, [[1, BLOCK]], "a block that two globals lead to")
+    corners = sorted(sample.values[1] for sample in profile.samples
+                     if sample.names[0] == "main.diamond")
+    check_equal(corners, [CORNER] * 4, "corners of a diamond")
+
+
 def test_version(version, experiment=""):
     name = gobuild.variant_name(version, experiment)
 
@@ -141,6 +173,7 @@ def test_version(version, experiment=""):
             check_histogram(target, False)
             check_objects(target)
             check_tree(target)
+            check_profile(target)
             check_dropped(target)
 
     @suite.test(f"{name}: a stripped program retains as much")
