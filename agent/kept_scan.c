@@ -143,7 +143,7 @@ static void make_room(struct kept_table *table, unsigned count, uint64_t bytes)
 		drop(kept,
 		     by_count ? "there is no room for another (max_kept_scans)"
 			      : "there is no room for all (max_kept_memory)",
-		     ERROR_NOT_FOUND);
+		     by_count ? ERROR_NOT_FOUND : ERROR_OUT_OF_MEMORY);
 	}
 }
 

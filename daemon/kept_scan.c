@@ -279,13 +279,16 @@ static struct error *no_graph(const struct kept_scan *scan)
 	    scan->scan->id);
 }
 
-/* An error that says the graph is gone is remembered. */
-static struct error *note(struct kept_scan *scan, struct error *err)
+/* Either the graph is gone, or it has not what was asked for: the agent knows. Consumes err. */
+static struct error *explain(struct kept_scans *kept, struct kept_scan *scan, struct error *err,
+			     const struct patience *patience)
 {
 	if (error_code(err) != ERROR_NOT_FOUND)
 		return err;
+	error_free(kept_scans_refresh(kept, patience));
+	if (scan->has_graph)
+		return err;
 	error_free(err);
-	scan->has_graph = false;
 	return no_graph(scan);
 }
 
@@ -354,7 +357,7 @@ struct error *kept_scan_ask(struct kept_scans *kept, struct kept_scan *scan,
 		return no_graph(scan);
 	err = kept_ask(kept->agent, scan->scan->id, analysis, patience, &answer);
 	if (err)
-		return note(scan, err);
+		return explain(kept, scan, err, patience);
 	err = repeat_first(scan, answer->scan);
 	if (err) {
 		goheapd__answer__free_unpacked(answer, NULL);

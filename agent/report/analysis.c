@@ -180,7 +180,8 @@ struct error *analysis_answer(struct analysis *analysis, const Goheapd__Analysis
 		err = find_retained(analysis);
 	if (!err && query->goroutine_retained && d->list)
 		goroutine_list_fill_retained(d->list, analysis->retained, result);
-	analysed.retained = analysis->retained;
+	/* what an earlier question had found is no part of this answer */
+	analysed.retained = analysis_wants_retained(query) ? analysis->retained : NULL;
 	if (!err)
 		err = analysis_report_fill(&analysed, query, result);
 	if (!err && query->label_types && result->labels)

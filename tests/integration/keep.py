@@ -9,9 +9,10 @@ import signal
 import subprocess
 import tempfile
 
+import gobuild
 import procfs
 from agentclient import Agent
-from harness import Daemon, Fixture, build_fixture, need_root, program, repeat_count
+from harness import STRESS, Daemon, Fixture, build_fixture, need_root, program, repeat_count
 from procfs import eventually, is_running, unharmed
 from tap import Suite, check, check_equal, note
 
@@ -19,6 +20,7 @@ MIB = 1 << 20
 GO = "1.26"
 HEAP_MIB = 16
 VERSIONS = ["1.19", "1.24", "1.27"]
+GRAPH_VERSIONS = gobuild.VERSIONS if STRESS else ["1.15", "1.24", "1.27"]
 
 suite = Suite()
 
@@ -143,6 +145,81 @@ for version in VERSIONS:
 @suite.test("the same where the target was stopped for the scan")
 def _():
     keep_and_outlive(GO, mode="stop")
+
+
+# ---- questions to the graph ----
+
+def node_row(histogram):
+    return next(row for row in histogram["types"] if row["type"] == "main.node")
+
+
+def check_histogram(histogram, live_bytes, expected):
+    total = sum(row["bytes"] for row in histogram["types"]) + histogram["unknown"]["bytes"]
+    check_equal(total, live_bytes, "rows and unknown")
+    check_equal(node_row(histogram), expected, "objects of one type")
+
+
+def pages(running, path, key):
+    """All rows, page by page, with as little in a page as makes sense."""
+    cursor, rows = "", []
+    while cursor is not None:
+        answer = running.get(f"{path}&cursor={cursor}" if cursor else path)
+        check_equal(answer.status, 200, answer.text()[:300])
+        rows += answer.json()[key]
+        cursor = answer.json()["next_cursor"]
+    return rows
+
+
+def check_object(running, pid, kept, address):
+    """A node that the target held: its fields, who refers to it, and a path from a global."""
+    answer = running.get(f"/pid/{pid}/object/{address}?scan={kept}")
+    check_equal(answer.status, 200, answer.text()[:300])
+    found = answer.json()["object"]
+    check_equal((found["address"], found["type"], found["bytes"], found["state"]),
+                (address, "main.node", 48, "live"), "the object")
+    check(found["fields"] and found["referrers"] and found["path"], found)
+    check("main.held" in found["path"][0]["frame"], found["path"])
+    check(found["retained_bytes"] >= 48, found)
+
+
+for version in GRAPH_VERSIONS:
+    @suite.test(f"go{version}: a graph tells types, objects and what dominates when its target is gone")
+    def _(version=version):
+        with daemon() as running, heap(version, 4) as target:
+            fresh = running.scan(target.pid, "histogram")
+            first = keep(running, target)
+            kept, live = id_of(first), first["heap"]["live_bytes"]
+            target.close()
+            path = f"/pid/{target.pid}"
+            histogram = running.get(f"{path}/histogram?scan={kept}")
+            check_equal(histogram.status, 200, histogram.text()[:300])
+            expected = node_row(fresh)
+            check_histogram(histogram.json(), live, expected)
+            rows = pages(running, f"{path}/objects?type=main.node&limit=10000&scan={kept}", "objects")
+            check_equal((len(rows), sum(row["bytes"] for row in rows)),
+                        (expected["objects"], expected["bytes"]), "objects, page by page")
+            check_object(running, target.pid, kept, rows[len(rows) // 2]["address"])
+            check_error(running.get(f"{path}/object/0x10?scan={kept}"), 404, "not_found")
+            nodes = pages(running, f"{path}/dominators?limit=100&scan={kept}", "nodes")
+            held = next(node for node in nodes if node["name"] == "main.held")
+            check(held["retained_bytes"] >= expected["bytes"], held)
+            profile = running.get(f"{path}/profile?scan={kept}")
+            check_equal(profile.status, 200, profile.body[:300])
+            check_histogram(running.get(f"{path}/histogram?scan={kept}").json(), live, expected)
+            check("a process was stopped" not in running.log().partition(kept)[2], "another stop")
+
+
+@suite.test("a first page keeps its scan for the next, also when the target is gone")
+def _():
+    with daemon() as running, heap(size=4) as target:
+        first = running.scan(target.pid, "objects", type="main.node", limit=10)
+        check(first["next_cursor"].startswith(id_of(first)), first["next_cursor"])
+        target.close()
+        answer = running.get(f"/pid/{target.pid}/objects?type=main.node&limit=10"
+                             f"&cursor={first['next_cursor']}")
+        check_equal(answer.status, 200, answer.text()[:300])
+        addresses = [row["address"] for row in first["objects"] + answer.json()["objects"]]
+        check_equal((len(set(addresses)), addresses), (20, sorted(addresses)), "two pages")
 
 
 @suite.test("a census is kept, too, without a graph")
