@@ -326,6 +326,10 @@ static void answer_analysis(Goheapd__ScanResult *result, const Goheapd__Scan *sc
 		answer_histogram(result, analysis->histogram);
 	if (analysis->object)
 		answer_object(result, analysis->object);
+	for (size_t i = 0; analysis->goroutine_retained && i < result->n_goroutines; i++) {
+		result->goroutines[i]->has_retained_bytes = true;
+		result->goroutines[i]->retained_bytes = 4096 * (i + 1);
+	}
 	answer_pages(result, analysis);
 }
 
