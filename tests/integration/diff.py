@@ -8,7 +8,7 @@ import tempfile
 import time
 
 from harness import Daemon, need_root, program
-from pprof import Profile
+from profile_rules import CheckedProfile
 from tap import Suite, check, check_equal
 
 PID, MINE, GROWS, USER = 4242, 4244, 4295, 1234
@@ -122,7 +122,7 @@ def _():
     for path in "diff?format=pprof&over=0.1", "debug/pprof/heap?seconds=1":
         answer = get(path)
         check_equal(answer.headers["Content-Type"], "application/octet-stream", path)
-        found = Profile(answer.body)
+        found = CheckedProfile(answer.body)
         found.check_limits()
         check_equal(found.duration, 30 * 10**9, path)
         check_equal(found.types[1], ("inuse_space", "bytes"), path)
@@ -131,7 +131,7 @@ def _():
         check(any("change since scan" in text for text in found.comments), path)
     first, _ = keep()
     second, _ = keep()
-    back = Profile(get(f"diff?format=pprof&since={second}&scan={first}").body)
+    back = CheckedProfile(get(f"diff?format=pprof&since={second}&scan={first}").body)
     check_equal(back.totals(), [-120, -11520], "backwards")
     check_equal(back.duration, 0, "duration")
 

@@ -9,7 +9,7 @@ import tempfile
 
 import gobuild
 from harness import Daemon, program
-from pprof import Profile
+from profile_rules import CheckedProfile
 from tap import Skip, Suite, check, check_equal
 
 PID, BARE, FAILURES, HUGE, GROWS = 4242, 4293, 4250, 4294, 4295
@@ -28,7 +28,7 @@ def get(path, pid=PID):
 
 
 def profile(query="", pid=PID):
-    return Profile(get(f"profile?{query}", pid).body)
+    return CheckedProfile(get(f"profile?{query}", pid).body)
 
 
 @suite.test("the format's rules are kept, and every sum")
@@ -53,12 +53,13 @@ def _():
 def _():
     found = profile()
     check_equal(found.values_of(*SESSIONS), [2000000, 2 << 30], "sessions")
-    sample = next(s for s in found.samples if s.names[-1] == "[10+]. (main.Item)")
-    check_equal(sample.chain[0], ("main.sessions", "/src/main.go", 12), "root")
-    check_equal(sample.names[2], "cart. ([]main.Item)", "step")
-    check("main.\x1b[31m�\"\n" in [name for name, _, _ in found.frames.values()], "U+FFFD")
-    used = next(s for s in found.samples if s.names[-1] == "cart. ([]main.Item)")
-    check_equal(used.numbers, {"used_bytes": (1 << 26, "bytes")}, "used bytes")
+    sample = next(s for s in found.samples if s.frames[-1] == "[10+]. (main.Item)")
+    check_equal(found.place_of(sample.frames[0]), ("/src/main.go", 12), "root")
+    check_equal(sample.frames, (*SESSIONS, "cart. ([]main.Item)", "[10+]. (main.Item)"), "chain")
+    check_equal(found.values_of("main.\x1b[31m�\"\n"), [1, 16], "U+FFFD")
+    used = next(s for s in found.samples if s.frames[-1] == "cart. ([]main.Item)")
+    check_equal(used.numbers, {"used_bytes": [1 << 26]}, "used bytes")
+    check_equal(found.units(), {"used_bytes": "bytes"}, "units")
     check_equal([s.labels for s in found.samples], [{}] * len(found.samples), "labels")
 
 
@@ -66,11 +67,11 @@ def _():
 def _():
     found = profile("labels=1")
     found.check_limits()
-    labelled = [(s.names, s.labels) for s in found.samples if s.labels]
+    labelled = [(s.frames, s.labels) for s in found.samples if s.labels]
     check_equal(labelled, [
-        (["main.fetch.buf"], {"job_id": ["42"], "tenant": ["acme"]}),
-        (["main.fetch.buf", "$sub_objects$"], {"job_id": ["42"], "tenant": ["acme"]}),
-        (["main.fetch.buf"], {"job_id": ["43"], "tenant": ["�"]})], "labels")
+        (("main.fetch.buf",), {"job_id": ["42"], "tenant": ["acme"]}),
+        (("main.fetch.buf", "$sub_objects$"), {"job_id": ["42"], "tenant": ["acme"]}),
+        (("main.fetch.buf",), {"job_id": ["43"], "tenant": ["�"]})], "labels")
     check("label job_id is job.id" in found.comments, str(found.comments))
     check_equal(found.totals(), [LIVE_OBJECTS, LIVE_BYTES], "totals")
 
@@ -78,7 +79,7 @@ def _():
 @suite.test("by=@module begins with the modules")
 def _():
     found = profile("by=@module")
-    check_equal({s.names[0] for s in found.samples}, {"shop/checkout", "example.com/lru"},
+    check_equal({s.frames[0] for s in found.samples}, {"shop/checkout", "example.com/lru"},
                 "roots")
     check_equal(found.totals(), [LIVE_OBJECTS, LIVE_BYTES], "totals")
 
@@ -96,9 +97,9 @@ def _():
                                   ("max_samples=1", 1, 5), ("max_samples=5", 5, 5)):
         found = profile(query)
         found.check_limits(samples)
-        check(max(len(s.chain) for s in found.samples) <= depth, f"{query}: frames")
+        check(max(len(s.frames) for s in found.samples) <= depth, f"{query}: frames")
         check_equal(found.totals(), [LIVE_OBJECTS, LIVE_BYTES], query)
-        check_equal("other" in [s.names[-1] for s in found.samples], "samples" in query, query)
+        check_equal("other" in [s.frames[-1] for s in found.samples], "samples" in query, query)
 
 
 @suite.test("a profile that would be too large is folded, its sums kept")
@@ -106,18 +107,18 @@ def _():
     for query, samples in ("", 16000), ("max_samples=1000000", 1000000), ("max_samples=77", 77):
         found = profile(query, HUGE)
         found.check_limits(samples)
-        check(len(found.samples) > samples // 3 or len(found.plain) > 2 << 20,
-              f"{query}: only {len(found.samples)} samples, {len(found.plain)} bytes")
+        check(len(found.samples) > samples // 3 or found.size > 2 << 20,
+              f"{query}: only {len(found.samples)} samples, {found.size} bytes")
         check_equal(found.totals()[0], 80000, query)
         check_equal(found.totals()[1], sum(16 + i * 7919 % 4096 for i in range(80000)), query)
 
 
 @suite.test("parameters may stand in the path")
 def _():
-    found = Profile(get("profile/max_depth=1/labels=1").body)
-    check_equal(max(len(s.chain) for s in found.samples), 1, "frames")
+    found = CheckedProfile(get("profile/max_depth=1/labels=1").body)
+    check_equal(max(len(s.frames) for s in found.samples), 1, "frames")
     check(any(s.labels for s in found.samples), "labels")
-    check(Profile(get("debug/pprof/heap/max_depth=1").body).samples, "samples")
+    check(CheckedProfile(get("debug/pprof/heap/max_depth=1").body).samples, "samples")
 
 
 @suite.test("the answer is a file, and its bytes are the payload")
@@ -213,14 +214,15 @@ def _():
 # ---- go tool pprof ----
 
 def pprof(*arguments):
+    """The tool itself, which takes addresses, too."""
     try:
-        root = gobuild.goroot("1.27")
+        tool = gobuild.build_command("pprof", "1.27")
     except gobuild.ToolchainMissing as error:
         raise Skip(str(error)) from error
-    environment = {**gobuild.go_environment("1.27", "", {}), "PPROF_TMPDIR": folder,
-                   "no_proxy": "*", "TZ": "UTC"}
-    done = subprocess.run([root / "bin" / "go", "tool", "pprof", *map(str, arguments)],
-                          env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    environment = {**os.environ, "HOME": folder, "PPROF_TMPDIR": folder, "no_proxy": "*",
+                   "TZ": "UTC"}
+    done = subprocess.run([tool, *map(str, arguments)], env=environment,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, check=False, timeout=300)
     return done.returncode, done.stdout, done.stderr
 

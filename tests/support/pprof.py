@@ -1,145 +1,141 @@
-"""Reads profiles as the format's own readers do, straight from the bytes on the wire: it shares
-nothing with what writes them."""
+"""Reads what `go tool pprof` reads: profile.proto, gzipped. It shares nothing with what writes it."""
 
+import collections
 import gzip
-import re
+import os
+import subprocess
+import tempfile
 
-from tap import check, check_equal
+import gobuild
+from wire import read_varint
 
-# What Pyroscope takes.
-MAX_BYTES, MAX_SAMPLES, MAX_LABELS = 4 << 20, 16000, 100
-LEGAL_KEY = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
-
-
-def read_varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7f) << shift
-        shift += 7
-        if byte < 0x80:
-            check(shift <= 70, "a number of more than ten bytes")
-            return value, at
+# Fields that are used, by message: number → (name, kind). A list of kinds is a repeated field.
+MESSAGES = {
+    "Profile": {1: ("sample_type", ["ValueType"]), 2: ("sample", ["Sample"]),
+                3: ("mapping", ["Mapping"]), 4: ("location", ["Location"]),
+                5: ("function", ["Function"]), 6: ("string_table", ["bytes"]),
+                9: ("time_nanos", "int"), 10: ("duration_nanos", "int"),
+                11: ("period_type", "ValueType"), 12: ("period", "int"), 13: ("comment", ["int"]),
+                14: ("default_sample_type", "int")},
+    "ValueType": {1: ("type", "int"), 2: ("unit", "int")},
+    "Sample": {1: ("location_id", ["int"]), 2: ("value", ["int"]), 3: ("label", ["Label"])},
+    "Label": {1: ("key", "int"), 2: ("str", "int"), 3: ("num", "int"), 4: ("num_unit", "int")},
+    "Mapping": {1: ("id", "int"), 2: ("memory_start", "int"), 3: ("memory_limit", "int"),
+                4: ("file_offset", "int"), 5: ("filename", "int"), 6: ("build_id", "int"),
+                7: ("has_functions", "int"), 8: ("has_filenames", "int"),
+                9: ("has_line_numbers", "int"), 10: ("has_inline_frames", "int")},
+    "Location": {1: ("id", "int"), 2: ("mapping_id", "int"), 3: ("address", "int"),
+                 4: ("line", ["Line"])},
+    "Line": {1: ("function_id", "int"), 2: ("line", "int"), 3: ("column", "int")},
+    "Function": {1: ("id", "int"), 2: ("name", "int"), 3: ("system_name", "int"),
+                 4: ("filename", "int"), 5: ("start_line", "int")},
+}
 
 
 def signed(value):
-    return value - (1 << 64) if value >= 1 << 63 else value
+    return value - (1 << 64) if value >> 63 else value
 
 
-def fields_of(data):
-    """The fields of a message: lists by number, of numbers and of bytes."""
-    found, at = {}, 0
+def decode(message, data):
+    fields = MESSAGES[message]
+    values = {name: [] if isinstance(kind, list) else None if kind in MESSAGES else 0
+              for name, kind in fields.values()}
+    at = 0
     while at < len(data):
         key, at = read_varint(data, at)
+        name, kind = fields[key >> 3]
+        inner = kind[0] if isinstance(kind, list) else kind
         if key & 7 == 0:
             value, at = read_varint(data, at)
+            found = [signed(value)]
         else:
-            check_equal(key & 7, 2, "wire type")
+            assert key & 7 == 2, f"{message}.{name} has wire type {key & 7}"
             size, at = read_varint(data, at)
-            value = data[at:at + size]
-            check_equal(len(value), size, "bytes of a field")
-            at += size
-        found.setdefault(key >> 3, []).append(value)
-    return found
+            assert at + size <= len(data), f"{message}.{name} is cut off"
+            found, at = read_bytes(inner, data[at:at + size]), at + size
+        if isinstance(kind, list):
+            values[name] += found
+        else:
+            values[name] = found[-1]
+    return values
 
 
-def number(fields, field):
-    return signed(fields.get(field, [0])[-1])
+def read_bytes(kind, data):
+    if kind in MESSAGES:
+        return [decode(kind, data)]
+    if kind == "bytes":
+        return [data]
+    values, at = [], 0  # packed
+    while at < len(data):
+        value, at = read_varint(data, at)
+        values.append(signed(value))
+    return values
 
 
-def numbers(fields, field):
-    """Packed or one by one."""
-    found = []
-    for item in fields.get(field, []):
-        if isinstance(item, int):
-            found.append(signed(item))
-            continue
-        at = 0
-        while at < len(item):
-            value, at = read_varint(item, at)
-            found.append(signed(value))
-    return found
-
-
-class Sample:
-    def __init__(self, profile, fields):
-        self.values = numbers(fields, 2)
-        self.chain = [profile.frames[place] for place in reversed(numbers(fields, 1))]
-        self.names = [name for name, _, _ in self.chain]
-        self.labels, self.numbers = {}, {}
-        for label in map(fields_of, fields.get(3, [])):
-            key = profile.text(label, 1)
-            if number(label, 2):
-                self.labels.setdefault(key, []).append(profile.text(label, 2))
-            else:
-                self.numbers[key] = (number(label, 3), profile.text(label, 4))
+Sample = collections.namedtuple("Sample", "frames values labels numbers")
 
 
 class Profile:
-    """Decoded, and held to the rules of the format."""
+    """
+    What a profile says: samples are (frames, values, labels, numbers), where frames begin with the
+    root and values are by sample type.
+    """
 
-    def __init__(self, body):
-        self.plain = gzip.decompress(body)
-        top = fields_of(self.plain)
-        check(set(top) <= set(range(1, 15)), f"fields {set(top)}")
-        self.strings = [item.decode() for item in top[6]]
-        check_equal(self.strings[0], "", "the first text")
-        self.types = [(self.text(t, 1), self.text(t, 2)) for t in map(fields_of, top[1])]
-        self.period_type = next((self.text(t, 1), self.text(t, 2))
-                                for t in map(fields_of, top[11]))
-        self.period, self.default_type = number(top, 12), self.strings[number(top, 14)]
-        self.time, self.duration = number(top, 9), number(top, 10)
-        self.comments = [self.strings[place] for place in numbers(top, 13)]
-        self.mappings = [fields_of(item) for item in top[3]]
-        self.mapping_file, self.build_id = (self.text(self.mappings[0], field) for field in (5, 6))
-        functions = self.by_id(top.get(5, []))
-        self.frames = {place: self.frame(location, functions)
-                       for place, location in self.by_id(top.get(4, [])).items()}
-        self.samples = [Sample(self, fields_of(item)) for item in top.get(2, [])]
-        self.check_rules(top)
+    def __init__(self, packed):
+        data = gzip.decompress(packed)
+        self.size = len(data)
+        self.raw = decode("Profile", data)
+        self.strings = [text.decode() for text in self.raw["string_table"]]
+        assert self.strings[0] == "", "the first string must be empty"
+        self.functions = {each["id"]: each for each in self.raw["function"]}
+        self.locations = {each["id"]: each for each in self.raw["location"]}
+        self.types = [(self.strings[each["type"]], self.strings[each["unit"]])
+                      for each in self.raw["sample_type"]]
+        self.comments = [self.strings[each] for each in self.raw["comment"]]
+        self.samples = [self.sample(each) for each in self.raw["sample"]]
 
-    def text(self, fields, field):
-        return self.strings[number(fields, field)]
+    def frames_of(self, location):
+        """Inlined ones come first in a location."""
+        return [self.strings[self.functions[line["function_id"]]["name"]]
+                for line in self.locations[location]["line"]]
 
-    @staticmethod
-    def by_id(items):
-        found = {number(item, 1): item for item in map(fields_of, items)}
-        check_equal(len(found), len(items), "different ids")
-        check(0 not in found, "an id is 0")
-        return found
+    def sample(self, raw):
+        frames = [name for location in raw["location_id"] for name in self.frames_of(location)]
+        labels, numbers = {}, {}
+        for label in raw["label"]:
+            key = self.strings[label["key"]]
+            if label["str"]:
+                labels.setdefault(key, []).append(self.strings[label["str"]])
+            else:
+                numbers.setdefault(key, []).append(label["num"])
+        names = [name for name, _ in self.types]
+        assert len(raw["value"]) == len(names), "values and sample types differ in number"
+        return Sample(tuple(reversed(frames)), dict(zip(names, raw["value"])), labels, numbers)
 
-    def frame(self, location, functions):
-        check_equal(number(location, 2), number(self.mappings[0], 1), "mapping of a location")
-        lines = [fields_of(item) for item in location[4]]
-        check_equal(len(lines), 1, "lines of a location")
-        function = functions[number(lines[0], 1)]
-        return self.text(function, 2), self.text(function, 4), number(lines[0], 2)
+    def total(self, name):
+        return sum(sample.values[name] for sample in self.samples)
 
-    def check_rules(self, top):
-        check_equal(set(top) & {7, 8}, set(), "frames that viewers drop")
-        for flag in 7, 8, 9, 10:
-            check_equal(number(self.mappings[0], flag), 1, f"flag {flag} of the mapping")
+    def by_chain(self, name):
+        """{frames: value}, whatever their labels."""
+        sums = collections.Counter()
         for sample in self.samples:
-            check_equal(len(sample.values), len(self.types), "values of a sample")
-            check(sample.chain, "a sample without a chain")
+            sums[sample.frames] += sample.values[name]
+        return sums
 
-    def check_limits(self, samples=MAX_SAMPLES):
-        check(len(self.plain) <= MAX_BYTES, f"{len(self.plain)} bytes")
-        check(len(self.samples) <= samples, f"{len(self.samples)} samples")
-        for sample in self.samples:
-            check(len(sample.labels) + len(sample.numbers) <= MAX_LABELS, "labels")
-            check(len(sample.chain) <= 1025, "frames")
-            for key in [*sample.labels, *sample.numbers]:
-                check(LEGAL_KEY.fullmatch(key), f"key {key!r}")
-        check(all(len(text.encode()) <= 65535 for text in self.strings), "a long text")
 
-    def totals(self):
-        return [sum(sample.values[i] for sample in self.samples)
-                for i in range(len(self.types))]
-
-    def values_of(self, *names):
-        """Of the samples with exactly this chain, added up."""
-        found = [sample.values for sample in self.samples if sample.names == list(names)]
-        check(found, f"no chain {names}")
-        return [sum(values) for values in zip(*found)]
+def go_tool(packed, *arguments, base=None, version="1.27"):
+    """What `go tool pprof` prints of a profile."""
+    tool = gobuild.build_command("pprof", version)
+    with tempfile.TemporaryDirectory(prefix="goheapd-pprof-") as folder:
+        def written(name, content):
+            path = os.path.join(folder, name)
+            with open(path, "wb") as file:
+                file.write(content)
+            return path
+        options = [f"-diff_base={written('base.pb.gz', base)}"] if base else []
+        done = subprocess.run(
+            [tool, *options, *arguments, written("profile.pb.gz", packed)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "HOME": folder, "PPROF_TMPDIR": folder}, check=False)
+        assert done.returncode == 0, f"pprof {arguments}: {done.stderr}"
+        return done.stdout
