@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 
 import gobuild
-from harness import Daemon, program
+from harness import STRESS, Daemon, Fixture, build_fixture, need_root, program
 from profile_rules import CheckedProfile
 from tap import Skip, Suite, check, check_equal
 
@@ -291,6 +291,45 @@ def _():
         status, _, err = pprof("-raw", url(path))
         check(status != 0, "status")
         check(words in err, err)
+
+
+# ---- real programs ----
+
+def check_real(version):
+    need_root()
+    with Daemon() as real, Fixture([build_fixture("demo", version)]) as target:
+        memusage = real.scan(target.pid, keep=300)
+        scan, live = memusage["scan"]["id"], memusage["heap"]
+        for query in "", "labels=1", "by=@module", "max_samples=20", "max_depth=2", "min_bytes=4096":
+            answer = real.get(f"/pid/{target.pid}/profile?scan={scan}&{query}")
+            check_equal(answer.status, 200, f"{query}: {answer.body[:300]}")
+            found = CheckedProfile(answer.body)
+            found.check_limits()
+            check_equal(found.totals(), [live["live_objects"], live["live_bytes"]], query)
+            if query == "labels=1":
+                check({"tenant", "job"} <= {key for s in found.samples for key in s.labels},
+                      "labels")
+            if query == "by=@module":
+                check("goheapd/demo" in {s.frames[0] for s in found.samples}, "modules")
+        found = CheckedProfile(real.get(f"/pid/{target.pid}/profile?scan={scan}").body)
+        session = ("main.sessions", "$mapval. (*main.Session)")
+        check_equal(found.values_of(*session)[0], 20000, "sessions")
+        check_equal(found.mapping_file, os.path.realpath(f"/proc/{target.pid}/exe"), "mapping")
+        again = real.get(f"/pid/{target.pid}/diff?since={scan}&max_pause=10")
+        check_equal(again.status, 200, again.text()[:300])
+        check(again.json()["diff"]["seconds"] > 0, "seconds")
+        check("main.Session" not in [row["type"] for row in again.json()["diff"]["types"]],
+              "sessions have not changed")
+        pathlib.Path(folder, "real.pb.gz").write_bytes(
+            real.get(f"/pid/{target.pid}/profile?scan={scan}").body)
+        top = read("-top", "-unit=B", pathlib.Path(folder, "real.pb.gz"))
+        check(f"of {live['live_bytes']}B total" in top, top[:1500])
+
+
+for real_version in gobuild.VERSIONS if STRESS else ("1.19", "1.24", "1.27"):
+    @suite.test(f"go{real_version}: a program's chains hold all that is live")
+    def _(version=real_version):
+        check_real(version)
 
 
 with tempfile.TemporaryDirectory(prefix="goheapd-profile-") as folder:
