@@ -135,6 +135,7 @@ must_check struct error *go_types_pointer_to(struct go_types *types, type_id ele
 /*
  * The runtime's own structs by the index or what the layout knows of them: hmap or maps.Map, hchan,
  * sudog and so on ("runtime.hchan"); TYPE_UNKNOWN where only DWARF would tell and there is none.
+ * And "func()", whatever the program has.
  */
 must_check struct error *go_types_by_name(struct go_types *types, const char *name, type_id *ret);
 

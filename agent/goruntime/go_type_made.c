@@ -18,6 +18,7 @@ static const struct {
 	[GO_KIND_UINT32] = { "uint32", 4, 0 },
 	[GO_KIND_UINT64] = { "uint64", 8, 0 },
 	[GO_KIND_UINTPTR] = { "uintptr", 8, 0 },
+	[GO_KIND_FUNC] = { "func()", 8, 8 },
 	[GO_KIND_UNSAFE_POINTER] = { "unsafe.Pointer", 8, 8 },
 };
 
@@ -32,7 +33,7 @@ static struct error *make_basic(struct go_types *types, enum go_kind kind, type_
 	type->name = basics[kind].name;
 	type->size = basics[kind].size;
 	type->ptr_bytes = basics[kind].ptr_bytes;
-	type->direct_interface = kind == GO_KIND_UNSAFE_POINTER;
+	type->direct_interface = basics[kind].ptr_bytes != 0;
 	type->kind = kind;
 	return NULL;
 }

@@ -123,6 +123,8 @@ struct error *go_types_meet_name(struct go_types *types, const char *name, type_
 	struct error *err = NULL;
 
 	*ret = TYPE_UNKNOWN;
+	if (!strcmp(name, "func()"))
+		return go_types_basic(types, GO_KIND_FUNC, ret);
 	if (number)
 		err = go_types_meet_number(types, number, ret);
 	for (uint32_t i = 0; i < RUNTIME_STRUCTS && !err && *ret == TYPE_UNKNOWN; i++) {

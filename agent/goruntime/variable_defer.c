@@ -18,6 +18,22 @@ static struct defer_place *defers_at(const struct variable_table *table, uint32_
 	return (struct defer_place *)table->defers.items + first;
 }
 
+/* Arguments lie behind the record, as they would above the frame of the function. */
+static struct error *find_callee(struct variable_reader *reader, taddr record,
+				 struct defer_place *place)
+{
+	struct memory *memory = reader->walker->memory;
+	uint64_t fn = 0, entry;
+	struct error *err = NULL;
+
+	if (reader->table->defer_args)
+		err = layout_read_field(memory, record, reader->walker->layout->defer_fn, &fn);
+	if (err || !fn)
+		return err;
+	err = memory_u64(memory, fn, &entry);
+	return err ? err : variable_entry_site(reader, entry, &place->callee);
+}
+
 static struct error *add_defer(struct variable_reader *reader, taddr record, taddr *ret_next)
 {
 	const struct layout *layout = reader->walker->layout;
@@ -30,6 +46,8 @@ static struct error *add_defer(struct variable_reader *reader, taddr record, tad
 		err = layout_read_field(memory, record, layout->defer_pc, &pc);
 	if (!err && pc)
 		err = variable_function_at(reader, pc - 1, &place.function);
+	if (!err)
+		err = find_callee(reader, record, &place);
 	return err ? err
 		   : variable_list_add(&reader->table->defers, sizeof(place), DEFERS_MAX_IN_ALL,
 				       &place);
@@ -89,21 +107,46 @@ static const struct defer_place *record_before(const struct defer_place *defers,
 	return low ? &defers[low - 1] : NULL;
 }
 
-const struct function_place *variable_deferrer(const struct variable_table *table,
-					       uint32_t goroutine, taddr slot)
+/* What lies at an offset from a record. */
+static void find_type(const struct variable_table *table, const struct defer_place *record,
+		      uint64_t offset, struct word_owner *ret)
 {
+	int64_t start = 0;
+
+	if (offset == table->defer_fn) {
+		ret->type = table->func_type;
+	} else if (offset == table->defer_link) {
+		ret->type = table->defer_pointer;
+	} else if (offset >= table->defer_size && record->callee) {
+		offset -= table->defer_size;
+		ret->type = variable_type_at(table, record->callee - 1, (int64_t)offset, &start);
+		if (ret->type != TYPE_UNKNOWN)
+			ret->addr -= offset - (uint64_t)start;
+	}
+}
+
+struct word_owner variable_deferrer(const struct variable_table *table, uint32_t goroutine,
+				    taddr slot)
+{
+	struct word_owner owner = { .addr = slot };
 	const struct goroutine_frames *frames;
 	const struct defer_place *record;
 	uint32_t function;
 
 	if (goroutine >= table->goroutine_count)
-		return NULL;
+		return owner;
 	frames = &table->goroutines[goroutine];
 	function = frames->last_deferrer;
 	record = record_before(defers_at(table, frames->first_defer), frames->defer_count, slot);
-	if (record && slot - record->record < table->defer_size + table->defer_args)
-		function = slot - record->record == table->defer_link && record->next
-			       ? record->next
-			       : record->function;
-	return function ? variable_function_place(table, function - 1) : NULL;
+	if (record && slot - record->record < table->defer_size + table->defer_args) {
+		uint64_t offset = slot - record->record;
+
+		find_type(table, record, offset, &owner);
+		function =
+		    offset == table->defer_link && record->next ? record->next : record->function;
+	} else if (!slot) {
+		owner.type = table->defer_pointer;
+	}
+	owner.function = function ? variable_function_place(table, function - 1) : NULL;
+	return owner;
 }

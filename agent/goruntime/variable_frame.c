@@ -224,6 +224,27 @@ struct error *variable_function_at(struct variable_reader *reader, taddr pc, uin
 	return NULL;
 }
 
+struct error *variable_entry_site(struct variable_reader *reader, taddr entry, uint32_t *ret)
+{
+	const struct module *module = module_table_find_text(reader->table->modules, entry);
+	struct stack_frame frame = { .pc = entry, .module = module };
+	bool found = false;
+	uint32_t site;
+	struct error *err = NULL;
+
+	*ret = 0;
+	if (module)
+		err = pclntab_find(module->pclntab, entry, &found, &frame.func);
+	if (!err && found)
+		err = find_site(reader, &frame, &site);
+	if (err && variable_is_final(err))
+		return err;
+	if (!err && found)
+		*ret = site + 1;
+	error_free(err);
+	return NULL;
+}
+
 static struct error *read_goroutine(struct variable_reader *reader, uint32_t index)
 {
 	const struct goroutine *g = goroutine_table_at(reader->goroutines, index);
@@ -333,6 +354,20 @@ static void find_around(const struct variable_table *table, const struct frame_s
 		ret->around[i] =
 		    find_byte(table, site, fp, piece, at + i * WORD - VARIABLE_BEFORE * WORD);
 	ret->around[VARIABLE_BEFORE] = slot;
+}
+
+type_id variable_type_at(const struct variable_table *table, uint32_t site, int64_t offset,
+			 int64_t *ret_start)
+{
+	const struct local_place *local =
+	    find_local(table, (const struct frame_site *)table->sites.items + site, offset);
+	struct variable variable = { 0 };
+
+	if (local) {
+		set_type(table, local, &variable);
+		*ret_start = local->offset - (int64_t)local->piece_offset;
+	}
+	return variable.type;
 }
 
 static bool take_local(const struct variable_table *table, const struct frame_place *frame,

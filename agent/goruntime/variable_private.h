@@ -91,6 +91,7 @@ struct defer_place {
 	taddr record;
 	uint32_t function; /* that deferred, + 1; 0: not known */
 	uint32_t next;     /* likewise, of the record that this one leads to */
+	uint32_t callee;   /* to go1.16: the site of the deferred function's entry, + 1 */
 };
 
 struct variable_table {
@@ -107,8 +108,9 @@ struct variable_table {
 	uint32_t goroutine_count;
 	name_id finalizer_queue, cleanup_queue; /* with who blocks them */
 	/* Of the layout: where a g and a defer record have what is a root. */
-	uint32_t g_size, defer_link, defer_size;
+	uint32_t g_size, defer_fn, defer_link, defer_size;
 	uint32_t defer_args; /* bytes that may follow a record */
+	type_id func_type, defer_pointer;
 };
 
 /* While the table is read. */
@@ -152,6 +154,17 @@ must_check struct error *variable_function(struct variable_reader *reader,
 					   const struct pclntab_func *func,
 					   const struct module *module, uint32_t *ret);
 
+/*
+ * The type of what lies at an offset from the fp of a frame at a site, TYPE_UNKNOWN for none;
+ * *ret_start is where it begins.
+ */
+type_id variable_type_at(const struct variable_table *table, uint32_t site, int64_t offset,
+			 int64_t *ret_start);
+
+/* The site of a function's entry; *ret is its place + 1, 0 if there is none. */
+must_check struct error *variable_entry_site(struct variable_reader *reader, taddr entry,
+					     uint32_t *ret);
+
 /* The function that holds pc; *ret is its place + 1, 0 if there is none. */
 must_check struct error *variable_function_at(struct variable_reader *reader, taddr pc,
 					      uint32_t *ret);
@@ -174,9 +187,16 @@ bool variable_globals_find(const struct variable_table *table, taddr slot, struc
 bool variable_frames_find(const struct variable_table *table, uint32_t goroutine, taddr slot,
 			  struct variable *ret);
 
-/* The function of a word of a goroutine's defer records, or of the record itself if slot is 0. */
-const struct function_place *variable_deferrer(const struct variable_table *table,
-					       uint32_t goroutine, taddr slot);
+/* What holds a word that no frame has. */
+struct word_owner {
+	const struct function_place *function; /* NULL: not known */
+	type_id type;                          /* of what begins at addr */
+	taddr addr;
+};
+
+/* The owner of a word of a goroutine's defer records, or of the latest record if slot is 0. */
+struct word_owner variable_deferrer(const struct variable_table *table, uint32_t goroutine,
+				    taddr slot);
 
 /* The function whose frame is the innermost, or that a goroutine began with; NULL: not known. */
 const struct function_place *variable_innermost(const struct variable_table *table,

@@ -28,15 +28,31 @@ void variable_table_free(struct variable_table *table)
 static void take_layout(struct variable_table *table, const struct layout *layout)
 {
 	table->g_size = layout->g.size;
+	table->defer_fn = layout->defer_fn.offset;
 	table->defer_link = layout->defer_link.offset;
 	table->defer_size = layout->defer.size;
 	table->defer_args = layout_has(layout, defer_size) ? DEFER_ARGS_MAX : 0;
 }
 
+/* Of the words of a defer record. */
+static struct error *find_types(struct variable_table *table)
+{
+	type_id record = TYPE_UNKNOWN;
+	struct error *err = go_types_by_name(table->types, "func()", &table->func_type);
+
+	if (!err)
+		err = go_types_by_name(table->types, "runtime._defer", &record);
+	if (err || record == TYPE_UNKNOWN)
+		return err;
+	return go_types_pointer_to(table->types, record, &table->defer_pointer);
+}
+
 static struct error *read_parts(struct variable_reader *reader)
 {
-	struct error *err = variable_globals_read(reader);
+	struct error *err = find_types(reader->table);
 
+	if (!err)
+		err = variable_globals_read(reader);
 	if (!err)
 		err = variable_frames_read(reader);
 	return err ? err : variable_queues_read(reader);
@@ -121,19 +137,24 @@ static void take_function(const struct variable_table *table, const struct funct
 static void find_goroutine(const struct variable_table *table, uint32_t goroutine, taddr slot,
 			   struct variable *ret)
 {
-	const struct function_place *function;
+	const struct function_place *innermost;
+	struct word_owner owner;
 	bool in_g = goroutine < table->goroutine_count &&
 		    slot - table->goroutines[goroutine].g < table->g_size;
 
 	if (in_g) {
-		function = variable_innermost(table, goroutine);
-		if (function)
-			take_function(table, function, function->context, slot, ret);
+		innermost = variable_innermost(table, goroutine);
+		if (innermost)
+			take_function(table, innermost, innermost->context, slot, ret);
 		return;
 	}
-	function = variable_deferrer(table, goroutine, slot);
-	if (function)
-		take_function(table, function, function->defer, slot, ret);
+	owner = variable_deferrer(table, goroutine, slot);
+	if (!owner.function)
+		return;
+	take_function(table, owner.function, owner.function->defer, owner.addr, ret);
+	ret->type = owner.type;
+	if (owner.type != TYPE_UNKNOWN)
+		ret->size = go_type_at(table->types, owner.type)->size;
 }
 
 void variable_table_find(const struct variable_table *table, enum root_kind kind,

@@ -44,7 +44,8 @@ def with_symbols(held):
         return held["function"] + ".", TEMPORARY, "?"  # or of what is inlined into it
     if held["kind"] == "static":
         return "(nameless data)", NAMELESS, "?"
-    return held["name"], KINDS[held["kind"]], "?"
+    known = held["type"] if held["kind"] == "runtime" else ""
+    return held["name"], KINDS[held["kind"]], known or "?"
 
 
 def stripped(held):

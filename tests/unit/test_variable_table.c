@@ -310,6 +310,45 @@ static void deferred_calls_are_of_who_deferred_them(void **state)
 	assert_string_equal(find(f, ROOT_REGISTER, 0, 0).name, "runtime.gopark.(registers)");
 }
 
+static const char *type_at(struct fixture *f, taddr slot)
+{
+	return go_type_at(f->types, find(f, ROOT_GOROUTINE, 0, slot).type)->name;
+}
+
+/* To go1.16 arguments lie behind the record, as above the frame of the function they are for. */
+static void words_of_deferred_calls_have_types(void **state)
+{
+	struct fixture *f = *state;
+	const struct layout *l = &f->program.layout;
+	taddr entry = fake_program_pc(ADD, 0) - BIAS;
+	const struct indexed_local locals[] = {
+		{ "cart", "main.add", entry, entry + 0x80, 0, 8, 0, POINTER, false },
+		{ "pair", "main.add", entry, entry + 0x80, 8, 16, 0, PAIR, false },
+	};
+	const struct fake_function_range ranges[] = { { entry, 0, 2 } };
+	taddr g = push_stack(f), record = add_defer(f, OUTER, 0);
+	taddr closure = fake_program_room(&f->program, 8);
+
+	f->program.layout.defer_size = (struct layout_field){ 4, 4 };
+	f->index.locals = locals;
+	f->index.local_count = 2;
+	f->index.local_ranges = ranges;
+	f->index.local_range_count = 1;
+	fake_memory_store(f->program.memory, closure, 8, fake_program_pc(ADD, 0));
+	fake_program_set(&f->program, record, l->defer_fn, closure);
+	fake_program_set(&f->program, g, l->g_defer, record);
+	open_table(f, &f->index);
+	assert_string_equal(type_at(f, record + l->defer_fn.offset), "func()");
+	assert_string_equal(type_at(f, record + l->defer.size), "*int");
+	assert_string_equal(type_at(f, record + l->defer.size + 8), "main.pair");
+	assert_string_equal(type_at(f, record + l->defer.size + 16), "main.pair");
+	assert_int_equal(find(f, ROOT_GOROUTINE, 0, record + l->defer.size + 16).addr,
+			 record + l->defer.size + 8);
+	assert_string_equal(type_at(f, record + l->defer.size + 24), "?");
+	assert_string_equal(find(f, ROOT_GOROUTINE, 0, record + l->defer.size).name,
+			    "main.outer.(defer)");
+}
+
 static void deferred_calls_in_a_circle_end(void **state)
 {
 	struct fixture *f = *state;
@@ -389,6 +428,7 @@ int main(void)
 		TEST(shapes_stay_out_of_names),
 		TEST(globals_are_found_by_address),
 		TEST(deferred_calls_are_of_who_deferred_them),
+		TEST(words_of_deferred_calls_have_types),
 		TEST(deferred_calls_in_a_circle_end),
 		TEST(queues_name_who_blocks_them),
 		TEST(what_the_runtime_keeps_has_plain_names),
