@@ -106,6 +106,16 @@ static struct error *note_unsettled(struct reference_walk *walk, const struct wa
 
 /* ---- an object that is met ---- */
 
+/* Of a string's or slice's block the part in use, of other blocks all. */
+static uint64_t used_bytes(const struct reference_walk *walk, const struct candidate *c)
+{
+	if (c->kind == CANDIDATE_STRING)
+		return c->length;
+	if (shape_kind(c->shape) == SHAPE_ARRAY)
+		return c->length * value_size(walk, c->shape);
+	return UINT64_MAX;
+}
+
 static struct error *note_used(struct reference_walk *walk, uint32_t place, uint64_t size,
 			       uint64_t used)
 {
@@ -163,7 +173,7 @@ static struct error *meet(struct reference_walk *walk, const struct walk_span *s
 	walk->totals.bytes += span->elem_size;
 	if (is_settled(walk, span, c->shape, extent))
 		bitmap_set(walk->settled, c->object);
-	err = note_used(walk, place, span->elem_size, c->used_bytes);
+	err = note_used(walk, place, span->elem_size, used_bytes(walk, c));
 	return err || span->noscan ? err : go_on_from(walk, span, c, place, extent);
 }
 
@@ -279,7 +289,7 @@ struct error *walk_claim(struct reference_walk *walk, const struct candidate *ca
 
 		if (i + PREFETCH < count)
 			prefetch(walk, candidates[i + PREFETCH].object);
-		if (c->kind == CANDIDATE_REFERENCE)
+		if (c->kind == CANDIDATE_REFERENCE || c->kind == CANDIDATE_STRING)
 			err = claim_reference(walk, c);
 		else if (c->kind == CANDIDATE_SHAPE)
 			err = claim_shape(walk, c);

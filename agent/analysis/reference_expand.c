@@ -105,7 +105,6 @@ static struct candidate reference_to(const struct item_state *state, const struc
 		.step = slot->step,
 		.shape = slot->shape,
 		.offset = target->offset,
-		.used_bytes = UINT64_MAX,
 	};
 }
 
@@ -126,7 +125,6 @@ static void take_slice(const struct pending *word, const struct target *target,
 	candidate->capacity = word->next[1] < room ? word->next[1] : room;
 	candidate->length =
 	    word->next[0] < candidate->capacity ? word->next[0] : candidate->capacity;
-	candidate->used_bytes = candidate->length * size;
 }
 
 static void take_string(const struct pending *word, const struct target *target,
@@ -134,7 +132,8 @@ static void take_string(const struct pending *word, const struct target *target,
 {
 	uint64_t room = target->span->elem_size - target->offset;
 
-	candidate->used_bytes = word->next[0] < room ? word->next[0] : room;
+	candidate->kind = CANDIDATE_STRING;
+	candidate->length = word->next[0] < room ? word->next[0] : room;
 }
 
 /* Of a swiss map: its only group, or a directory of tables. */
@@ -516,8 +515,7 @@ static struct error *add_edges(struct expander *x, const struct item_state *stat
 							   .object = object,
 							   .parent = state->place,
 							   .step = step,
-							   .shape = SHAPE_UNTYPED,
-							   .used_bytes = UINT64_MAX });
+							   .shape = SHAPE_UNTYPED });
 	}
 	return err;
 }

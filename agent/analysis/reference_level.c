@@ -14,7 +14,7 @@
 #include "agent/analysis/workers.h"
 
 enum {
-	BATCH_PIECES = 256,
+	BATCH_PIECES = 64, /* what they lead to stays in the cache until it is claimed */
 	BATCH_ITEMS = BATCH_PIECES * EXPAND_ITEMS_MAX,
 	ALONE_MAX = 4 * EXPAND_ITEMS_MAX, /* items that one thread expands as quickly */
 	RADIX_BITS = 11,
@@ -128,21 +128,9 @@ static struct error *run_items(struct reference_walk *walk, struct batch *batch,
 static struct error *run_list(struct reference_walk *walk, struct expander **expanders,
 			      expand_function expand, const struct reference_list *list)
 {
-	struct candidate_list *lists = calloc(walk->thread_count, sizeof(*lists));
-	struct batch *batch = calloc(1, sizeof(*batch));
-	struct error *err = &error_nomem;
+	struct batch batch = { .expanders = expanders, .expand = expand, .lists = walk->lists };
 
-	if (lists && batch) {
-		batch->expanders = expanders;
-		batch->expand = expand;
-		batch->lists = lists;
-		err = run_items(walk, batch, list);
-	}
-	for (unsigned i = 0; lists && i < walk->thread_count; i++)
-		free(lists[i].items);
-	free(lists);
-	free(batch);
-	return err;
+	return run_items(walk, &batch, list);
 }
 
 /* ---- sorting by object ---- */

@@ -10,6 +10,7 @@
 #include "agent/analysis/reference_plan.h"
 #include "agent/analysis/reference_unsettled.h"
 #include "agent/analysis/reference_walk.h"
+#include "agent/analysis/workers.h"
 #include "agent/goruntime/bitmap.h"
 
 /* All that the walk asks of a span, in one place: by span index + 1, 0 is none. */
@@ -39,21 +40,23 @@ struct extent {
 /* What was found at a word; claimed in the order in which it was found. */
 enum candidate_kind {
 	CANDIDATE_REFERENCE, /* to an object */
+	CANDIDATE_STRING,    /* the same: a string's bytes */
 	CANDIDATE_SHAPE,     /* an object says what it is itself */
 	CANDIDATE_REST,      /* an object has edges that its shape does not explain */
 };
 
 enum { LENGTH_UNKNOWN = UINT32_MAX };
 
+/* There are very many. */
 struct candidate {
 	uint32_t object;
 	uint32_t parent; /* its place, or walk_root_parent of its root */
 	uint32_t step;
 	shape_id shape;
-	uint64_t offset;           /* in the slot */
-	uint64_t length, capacity; /* of an array */
-	uint64_t used_bytes;       /* UINT64_MAX: all */
-	uint8_t kind;
+	uint64_t offset : 56; /* in the slot */
+	uint64_t kind : 8;
+	uint64_t length;   /* elements of an array; of a string bytes */
+	uint64_t capacity; /* of an array */
 };
 
 struct candidate_list {
@@ -96,6 +99,7 @@ struct reference_walk {
 	struct unsettled_table unsettled; /* of objects with pointers */
 	struct reference_list frontier, next, sorted; /* of struct walk_item */
 	struct reference_list extents, next_extents;  /* of struct extent */
+	struct candidate_list lists[WORKERS_MAX];     /* by thread: what it found */
 	struct reference_list rest, next_rest;        /* of struct walk_item: objects in part unexplained */
 
 	struct reference_list roots; /* of struct reference_root */

@@ -289,7 +289,6 @@ static struct error *add_root(struct reference_walk *walk, struct root_reader *r
 		.step = STEP_NONE,
 		.shape = shape_by_kind((enum root_kind)root->kind),
 		.offset = walk_span_of(walk, root->object)->header,
-		.used_bytes = UINT64_MAX,
 	};
 	return add_seed(walk, &candidate,
 			rank_of(root, &variable, shape_is_typed(candidate.shape)));

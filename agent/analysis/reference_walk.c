@@ -117,6 +117,8 @@ static void free_work(struct reference_walk *walk)
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
 		reference_list_fini(lists[i]);
+	for (size_t i = 0; i < WORKERS_MAX; i++)
+		free(take(walk->lists[i].items));
 	unsettled_fini(&walk->unsettled);
 	pages_fini(&walk->met_pages);
 	pages_fini(&walk->settled_pages);
