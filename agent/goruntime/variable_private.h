@@ -94,6 +94,12 @@ struct defer_place {
 	uint32_t callee;   /* to go1.16: the site of the deferred function's entry, + 1 */
 };
 
+/* A block of the finalizer queue: its entries are [first, first + count) of queued_types. */
+struct queue_block {
+	taddr addr;
+	uint32_t first, count;
+};
+
 struct variable_table {
 	struct go_types *types;
 	const struct module_table *modules;
@@ -107,8 +113,11 @@ struct variable_table {
 	struct goroutine_frames *goroutines;
 	uint32_t goroutine_count;
 	name_id finalizer_queue, cleanup_queue; /* with who blocks them */
+	struct variable_list queue_blocks;      /* struct queue_block, by address */
+	struct variable_list queued_types;      /* taddr: descriptors of what finalizers are for */
 	/* Of the layout: where a g and a defer record have what is a root. */
-	uint32_t g_size, defer_fn, defer_link, defer_size;
+	uint32_t g_size, g_context, defer_fn, defer_link, defer_size;
+	uint32_t queue_entries, queue_entry_size, queue_fn, queue_arg;
 	uint32_t defer_args; /* bytes that may follow a record */
 	type_id func_type, defer_pointer;
 };
@@ -164,6 +173,9 @@ type_id variable_type_at(const struct variable_table *table, uint32_t site, int6
 /* The site of a function's entry; *ret is its place + 1, 0 if there is none. */
 must_check struct error *variable_entry_site(struct variable_reader *reader, taddr entry,
 					     uint32_t *ret);
+
+/* The type of a word of the finalizer queue. */
+type_id variable_queued_type(const struct variable_table *table, taddr slot);
 
 /* The function that holds pc; *ret is its place + 1, 0 if there is none. */
 must_check struct error *variable_function_at(struct variable_reader *reader, taddr pc,

@@ -21,6 +21,8 @@ void variable_table_free(struct variable_table *table)
 	variable_list_fini(&table->locals);
 	variable_list_fini(&table->frames);
 	variable_list_fini(&table->defers);
+	variable_list_fini(&table->queue_blocks);
+	variable_list_fini(&table->queued_types);
 	free(table->goroutines);
 	free(table);
 }
@@ -28,6 +30,11 @@ void variable_table_free(struct variable_table *table)
 static void take_layout(struct variable_table *table, const struct layout *layout)
 {
 	table->g_size = layout->g.size;
+	table->g_context = layout->g_sched_ctxt.offset;
+	table->queue_entries = layout->fin_block_entries.offset;
+	table->queue_entry_size = layout->finalizer.size;
+	table->queue_fn = layout->finalizer_fn.offset;
+	table->queue_arg = layout->finalizer_arg.offset;
 	table->defer_fn = layout->defer_fn.offset;
 	table->defer_link = layout->defer_link.offset;
 	table->defer_size = layout->defer.size;
@@ -146,6 +153,8 @@ static void find_goroutine(const struct variable_table *table, uint32_t goroutin
 		innermost = variable_innermost(table, goroutine);
 		if (innermost)
 			take_function(table, innermost, innermost->context, slot, ret);
+		if (slot - table->goroutines[goroutine].g == table->g_context)
+			ret->type = table->func_type;
 		return;
 	}
 	owner = variable_deferrer(table, goroutine, slot);
@@ -182,6 +191,7 @@ void variable_table_find(const struct variable_table *table, enum root_kind kind
 		return;
 	case ROOT_FINALIZER_QUEUE:
 		ret->name = variable_text(table, table->finalizer_queue);
+		ret->type = variable_queued_type(table, slot);
 		return;
 	case ROOT_CLEANUP_QUEUE:
 		ret->name = variable_text(table, table->cleanup_queue);

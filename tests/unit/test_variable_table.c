@@ -388,6 +388,49 @@ static void queues_name_who_blocks_them(void **state)
 			    "cleanup queue");
 }
 
+enum { QUEUE_ENTRY = 40, QUEUE_ENTRIES = 24, ALLFIN = 0xa00f80 };
+
+/* A block of two finalizers. */
+static taddr add_queue_block(struct fixture *f, taddr next)
+{
+	taddr block = fake_program_room(&f->program, 512);
+
+	fake_memory_store(f->program.memory, block, 8, next);
+	fake_memory_store(f->program.memory, block + 16, 4, 2);
+	fake_memory_store(f->program.memory, ALLFIN, 8, block);
+	return block;
+}
+
+static void queued_finalizers_are_functions(void **state)
+{
+	struct fixture *f = *state;
+	struct layout *l = &f->program.layout;
+	taddr first, second, entry;
+
+	l->finalizer.size = QUEUE_ENTRY;
+	l->finalizer_arg = (struct layout_field){ 8, 8 };
+	l->finalizer_ot = (struct layout_field){ 32, 8 };
+	l->fin_block.size = 512;
+	l->fin_block_alllink = (struct layout_field){ 0, 8 };
+	l->fin_block_count = (struct layout_field){ 16, 4 };
+	l->fin_block_entries = (struct layout_field){ QUEUE_ENTRIES, 480 };
+	l->global_allfin = (struct layout_global){ ALLFIN, 8 };
+	second = add_queue_block(f, 0);
+	first = add_queue_block(f, second);
+	fake_memory_store(f->program.memory, second, 8, first); /* in a circle */
+	open_table(f, NULL);
+	for (int i = 0; i < 2; i++) {
+		entry = (i ? first : second) + QUEUE_ENTRIES + QUEUE_ENTRY;
+		assert_string_equal(
+		    go_type_at(f->types, find(f, ROOT_FINALIZER_QUEUE, 0, entry).type)->name,
+		    "func()");
+		assert_int_equal(find(f, ROOT_FINALIZER_QUEUE, 0, entry + 8).type, TYPE_UNKNOWN);
+		assert_int_equal(find(f, ROOT_FINALIZER_QUEUE, 0, entry + QUEUE_ENTRY).type,
+				 TYPE_UNKNOWN);
+	}
+	assert_int_equal(find(f, ROOT_FINALIZER_QUEUE, 0, 8).type, TYPE_UNKNOWN);
+}
+
 static void what_the_runtime_keeps_has_plain_names(void **state)
 {
 	static const struct {
@@ -431,6 +474,7 @@ int main(void)
 		TEST(words_of_deferred_calls_have_types),
 		TEST(deferred_calls_in_a_circle_end),
 		TEST(queues_name_who_blocks_them),
+		TEST(queued_finalizers_are_functions),
 		TEST(what_the_runtime_keeps_has_plain_names),
 	};
 
