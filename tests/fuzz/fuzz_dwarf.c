@@ -4,11 +4,21 @@
 
 #include "agent/binary/dwarf_types.h"
 #include "agent/binary/elf_file.h"
+#include "agent/binary/type_index.h"
 #include "proto/base/bytes.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/elf_writer.h"
 
-enum { HEADER_SIZE = 2 };
+enum { HEADER_SIZE = 2, INDEX_MAX = 1 << 20 };
+
+static void index_types(const struct elf_file *file)
+{
+	struct bytes bytes;
+
+	bytes_init(&bytes, INDEX_MAX);
+	error_free(type_index_build(file, file, &bytes));
+	bytes_fini(&bytes);
+}
 
 static void ask(struct layout_source *source)
 {
@@ -57,6 +67,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (types)
 		ask(dwarf_types_source(types));
 	dwarf_types_free(types);
+	if (file)
+		index_types(file);
 	elf_file_free(file);
 	close(fd);
 	return 0;

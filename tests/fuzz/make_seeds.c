@@ -7,7 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "agent/binary/elf_file.h"
 #include "agent/binary/index.h"
+#include "agent/binary/type_index.h"
 #include "proto/base/bytes.h"
 #include "tests/support/dwarf_writer.h"
 #include "tests/support/elf_writer.h"
@@ -77,6 +79,25 @@ static void write_pclntabs(void)
 	}
 }
 
+/* The type index of an executable. */
+static void write_types(const struct elf_writer *elf, const char *name)
+{
+	struct elf_file *file scoped(elf_file_freep) = NULL;
+	struct bytes bytes;
+	int fd = elf_writer_open(elf, elf->size);
+	struct error *err = elf_file_open(fd, &file);
+
+	bytes_init(&bytes, INDEX_SIZE_MAX);
+	if (!err)
+		err = type_index_build(file, file, &bytes);
+	if (err) {
+		fprintf(stderr, "%s\n", error_message(err));
+		exit(1);
+	}
+	write_seed("types", name, &(struct piece){ bytes.data, bytes.size }, 1);
+	bytes_fini(&bytes);
+}
+
 static void write_dwarf(void)
 {
 	for (unsigned version = 4; version <= 5; version++) {
@@ -96,6 +117,7 @@ static void write_dwarf(void)
 					     { writer.info, writer.info_size } },
 			   3);
 		write_seed("elf", name, &(struct piece){ elf.bytes, elf.size }, 1);
+		write_types(&elf, name);
 	}
 }
 

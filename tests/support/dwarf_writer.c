@@ -1,5 +1,7 @@
 /*
  * Package main:    type main.T struct, 8 bytes
+ *                  func main.f.func1, a closure with the variables p *main.T, &x *main.T, which it
+ *                  captures, and n uintptr
  * Package runtime: type runtime.inner struct { value uint64 at 8 }, 16 bytes
  *                  type runtime.alias = runtime.inner
  *                  type runtime.outer struct { in alias at 16; arr [4]inner at 32; ptr *outer at
@@ -25,11 +27,18 @@ enum abbrev {
 	ABBREV_CONSTANT,
 	ABBREV_VARIABLE,
 	ABBREV_FUNC,
+	ABBREV_SUBPROGRAM,
+	ABBREV_LOCAL,
+	ABBREV_CAPTURED,
+	ABBREV_POINTER_TO,
 };
+
+enum { AT_GO_KIND = 0x2900, AT_CLOSURE_OFFSET = 0x2907, ATTRIBUTES = 5 };
+enum { KIND_UINT64 = 11, KIND_UINTPTR };
 
 static const struct {
 	uint8_t code, tag, has_children;
-	uint8_t attributes[3][2]; /* attribute and form, all below 128 */
+	uint16_t attributes[ATTRIBUTES][2]; /* attribute and form */
 } abbrevs[] = {
 	{ ABBREV_UNIT,
 	  DW_TAG_compile_unit,
@@ -52,7 +61,9 @@ static const struct {
 	{ ABBREV_BASE,
 	  DW_TAG_base_type,
 	  0,
-	  { { DW_AT_name, DW_FORM_string }, { DW_AT_byte_size, DW_FORM_udata } } },
+	  { { DW_AT_name, DW_FORM_string },
+	    { DW_AT_byte_size, DW_FORM_udata },
+	    { AT_GO_KIND, DW_FORM_data1 } } },
 	{ ABBREV_POINTER, DW_TAG_pointer_type, 0, { { 0 } } },
 	{ ABBREV_ARRAY,
 	  DW_TAG_array_type,
@@ -69,7 +80,38 @@ static const struct {
 	    { DW_AT_location, DW_FORM_block1 },
 	    { DW_AT_type, DW_FORM_ref_addr } } },
 	{ ABBREV_FUNC, DW_TAG_subroutine_type, 0, { { 0 } } },
+	{ ABBREV_SUBPROGRAM,
+	  DW_TAG_subprogram,
+	  1,
+	  { { DW_AT_name, DW_FORM_string },
+	    { DW_AT_low_pc, DW_FORM_addr },
+	    { DW_AT_high_pc, DW_FORM_addr } } },
+	{ ABBREV_LOCAL,
+	  DW_TAG_variable,
+	  0,
+	  { { DW_AT_name, DW_FORM_string },
+	    { DW_AT_type, DW_FORM_ref_addr },
+	    { DW_AT_location, DW_FORM_block1 } } },
+	{ ABBREV_CAPTURED,
+	  DW_TAG_variable,
+	  0,
+	  { { DW_AT_name, DW_FORM_string },
+	    { DW_AT_type, DW_FORM_ref_addr },
+	    { AT_CLOSURE_OFFSET, DW_FORM_udata },
+	    { DW_AT_location, DW_FORM_block1 } } },
+	{ ABBREV_POINTER_TO,
+	  DW_TAG_pointer_type,
+	  0,
+	  { { DW_AT_name, DW_FORM_string }, { DW_AT_type, DW_FORM_ref_addr } } },
 };
+
+static uint8_t *put_number(uint8_t *p, unsigned value)
+{
+	for (; value > 0x7f; value >>= 7)
+		*p++ = (uint8_t)(value | 0x80);
+	*p++ = (uint8_t)value;
+	return p;
+}
 
 /* Every abbreviation ends in two zeros, the list in one more. */
 static void put_abbrevs(struct dwarf_writer *w)
@@ -80,9 +122,9 @@ static void put_abbrevs(struct dwarf_writer *w)
 		*p++ = abbrevs[i].code;
 		*p++ = abbrevs[i].tag;
 		*p++ = abbrevs[i].has_children;
-		for (size_t j = 0; j < 3 && abbrevs[i].attributes[j][0]; j++) {
-			*p++ = abbrevs[i].attributes[j][0];
-			*p++ = abbrevs[i].attributes[j][1];
+		for (size_t j = 0; j < ATTRIBUTES && abbrevs[i].attributes[j][0]; j++) {
+			p = put_number(p, abbrevs[i].attributes[j][0]);
+			p = put_number(p, abbrevs[i].attributes[j][1]);
 		}
 		*p++ = 0;
 		*p++ = 0;
@@ -129,6 +171,15 @@ static size_t put_type(struct dwarf_writer *w, const char *name, unsigned size)
 	size_t at = put_die(w, ABBREV_STRUCT, name);
 
 	put_u8(w, size);
+	return at;
+}
+
+static size_t put_base(struct dwarf_writer *w, const char *name, unsigned kind)
+{
+	size_t at = put_die(w, ABBREV_BASE, name);
+
+	put_u8(w, 8);
+	put_u8(w, kind);
 	return at;
 }
 
@@ -179,12 +230,49 @@ static void put_variable(struct dwarf_writer *w, size_t type)
 	put_u32(w, type);
 }
 
+static void put_addr(struct dwarf_writer *w, uint64_t addr)
+{
+	uint8_t raw[8];
+
+	store_u64le(raw, addr);
+	put(w, raw, sizeof(raw));
+}
+
+/* A variable at an offset from the CFA that one byte holds. */
+static void put_local(struct dwarf_writer *w, const char *name, size_t type,
+		      unsigned closure_offset, int offset)
+{
+	put_die(w, closure_offset ? ABBREV_CAPTURED : ABBREV_LOCAL, name);
+	put_u32(w, type);
+	if (closure_offset)
+		put_u8(w, closure_offset);
+	put_u8(w, 2);
+	put_u8(w, DW_OP_fbreg);
+	put_u8(w, offset & 0x7f);
+}
+
+static void put_main(struct dwarf_writer *w)
+{
+	size_t type = put_type(w, "main.T", 8), pointer, word;
+
+	end_type(w);
+	pointer = put_die(w, ABBREV_POINTER_TO, "*main.T");
+	put_u32(w, type);
+	word = put_base(w, "uintptr", KIND_UINTPTR);
+	put_die(w, ABBREV_SUBPROGRAM, "main.f.func1");
+	put_addr(w, DWARF_WRITER_FUNCTION);
+	put_addr(w, DWARF_WRITER_FUNCTION + 0x100);
+	put_local(w, "p", pointer, 0, -16);
+	put_local(w, "&x", pointer, 8, -24);
+	put_local(w, "n", word, 16, -32);
+	put_u8(w, 0);
+}
+
 static void put_runtime(struct dwarf_writer *w)
 {
 	size_t word, inner, alias, array, pointer, func, outer;
 
-	word = put_die(w, ABBREV_BASE, "uint64");
-	put_u8(w, 8);
+	word = put_base(w, "uint64", KIND_UINT64);
 	inner = put_type(w, "runtime.inner", 16);
 	put_member(w, "value", 8, word);
 	end_type(w);
@@ -213,8 +301,7 @@ void dwarf_writer_make(struct dwarf_writer *w, unsigned version)
 	memset(w, 0, sizeof(*w));
 	put_abbrevs(w);
 	unit = begin_unit(w, version, "main");
-	put_type(w, "main.T", 8);
-	end_type(w);
+	put_main(w);
 	end_unit(w, unit);
 	unit = begin_unit(w, version, "runtime");
 	put_runtime(w);

@@ -10,7 +10,7 @@
 
 #include "tests/support/elf_writer.h"
 
-enum { DWARF_WRITER_VARIABLE = 0x55aa10 };
+enum { DWARF_WRITER_VARIABLE = 0x55aa10, DWARF_WRITER_FUNCTION = 0x401000 };
 
 struct dwarf_writer {
 	uint8_t abbrev[256];

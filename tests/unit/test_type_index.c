@@ -4,10 +4,18 @@
 
 #include "agent/binary/elf_file.h"
 #include "proto/base/bytes.h"
+#include "tests/support/ask_types.h"
 #include "tests/support/assertions.h"
 #include "tests/support/dwarf_writer.h"
 
-enum { LIMIT = 1 << 20, KIND_ARRAY = 17, KIND_FUNC = 19, KIND_STRUCT = 25, KIND_UNSAFE = 26 };
+enum {
+	LIMIT = 1 << 20,
+	/* internal/abi/type.go */
+	KIND_ARRAY = 17,
+	KIND_FUNC = 19,
+	KIND_STRUCT = 25,
+	KIND_UNSAFE = 26,
+};
 
 static struct error *build(const struct dwarf_writer *writer, struct bytes *ret)
 {
@@ -97,6 +105,161 @@ static void variables_have_their_addresses(void **state)
 	bytes_fini(&bytes);
 }
 
+static void assert_local(const struct type_index *index, uint32_t i, const char *name,
+			 int64_t offset, const char *type, bool is_heap_address)
+{
+	struct indexed_local local = { 0 };
+
+	assert_success(type_index_local(index, i, &local));
+	assert_string_equal(local.name, name);
+	assert_string_equal(local.function, "main.f.func1");
+	assert_int_equal(local.start, DWARF_WRITER_FUNCTION);
+	assert_int_equal(local.end, DWARF_WRITER_FUNCTION + 0x100);
+	assert_int_equal(local.offset, offset);
+	assert_int_equal(local.size, 8);
+	assert_int_equal(local.piece_offset, 0);
+	assert_string_equal(type_of(index, local.type).name, type);
+	assert_int_equal(local.is_heap_address, is_heap_address);
+}
+
+/* By their offsets; n holds no pointer and is not told. */
+static void variables_of_functions_are_in_their_frames(void **state)
+{
+	(void)state;
+	for (unsigned version = 4; version <= 5; version++) {
+		struct bytes bytes;
+		struct type_index *index = build_and_open(version, &bytes);
+		uint32_t first = 0, count = 0;
+
+		assert_success(type_index_locals(index, DWARF_WRITER_FUNCTION, &first, &count));
+		assert_int_equal(count, 2);
+		assert_local(index, first, "x", -24, "main.T", true);
+		assert_local(index, first + 1, "p", -16, "*main.T", false);
+		assert_success(type_index_locals(index, DWARF_WRITER_FUNCTION + 1, &first, &count));
+		assert_int_equal(count, 0);
+		type_index_free(index);
+		bytes_fini(&bytes);
+	}
+}
+
+static void what_a_closure_captures_is_told_by_offset(void **state)
+{
+	struct bytes bytes;
+	struct type_index *index = build_and_open(5, &bytes);
+	struct indexed_field field = { 0 };
+	uint32_t first = 0, count = 0;
+
+	(void)state;
+	assert_success(type_index_captures(index, DWARF_WRITER_FUNCTION, &first, &count));
+	assert_int_equal(count, 2);
+	assert_success(type_index_capture(index, first, &field));
+	assert_string_equal(field.name, "x");
+	assert_int_equal(field.offset, 8);
+	assert_string_equal(type_of(index, field.type).name, "*main.T");
+	assert_success(type_index_capture(index, first + 1, &field));
+	assert_string_equal(field.name, "n");
+	assert_int_equal(field.offset, 16);
+	assert_string_equal(type_of(index, field.type).name, "uintptr");
+	type_index_free(index);
+	bytes_fini(&bytes);
+}
+
+/* Opens a copy that ends at an unmapped page, and asks it for everything. */
+static void ask_copy(const uint8_t *bytes, size_t size)
+{
+	struct tail_copy copy = tail_copy(bytes, size);
+	struct type_index *index = NULL;
+	struct error *err = type_index_open(copy.bytes, size, &index);
+
+	if (!err)
+		ask_types(index, DWARF_WRITER_FUNCTION);
+	error_free(err);
+	type_index_free(index);
+	tail_copy_fini(&copy);
+}
+
+static void damaged_indexes_never_lead_outside(void **state)
+{
+	static const uint8_t flips[] = { 0x01, 0x80, 0xff };
+	struct bytes bytes;
+	struct type_index *index = build_and_open(5, &bytes);
+
+	(void)state;
+	type_index_free(index);
+	for (size_t at = 0; at < bytes.size; at++)
+		for (size_t i = 0; i < sizeof(flips); i++) {
+			bytes.data[at] ^= flips[i];
+			ask_copy(bytes.data, bytes.size);
+			bytes.data[at] ^= flips[i];
+		}
+	bytes_fini(&bytes);
+}
+
+static void every_truncation_and_anything_more_is_refused(void **state)
+{
+	struct bytes bytes;
+	struct type_index *index = build_and_open(4, &bytes), *other = NULL;
+
+	(void)state;
+	type_index_free(index);
+	for (size_t size = 0; size < bytes.size; size++) {
+		struct tail_copy copy = tail_copy(bytes.data, size);
+
+		assert_error(type_index_open(copy.bytes, size, &other), ERROR_FORMAT);
+		tail_copy_fini(&copy);
+	}
+	assert_success(bytes_append(&bytes, "", 1));
+	assert_error(type_index_open(bytes.data, bytes.size, &other), ERROR_FORMAT);
+	bytes_fini(&bytes);
+}
+
+/* What comes of it does not matter, but that it is an index or an error. */
+static void damaged_dwarf_is_indexed_or_refused(void **state)
+{
+	static const uint8_t flips[] = { 0x01, 0x08, 0x80, 0xff };
+
+	(void)state;
+	for (unsigned version = 4; version <= 5; version++) {
+		struct dwarf_writer good;
+
+		dwarf_writer_make(&good, version);
+		for (size_t at = 0; at < good.info_size + good.abbrev_size; at++)
+			for (size_t i = 0; i < sizeof(flips); i++) {
+				struct dwarf_writer bad = good;
+				struct bytes bytes;
+				struct error *err;
+
+				if (at < good.info_size)
+					bad.info[at] ^= flips[i];
+				else
+					bad.abbrev[at - good.info_size] ^= flips[i];
+				err = build(&bad, &bytes);
+				if (!err)
+					ask_copy(bytes.data, bytes.size);
+				error_free(err);
+				bytes_fini(&bytes);
+			}
+	}
+}
+
+static void an_index_beyond_the_limit_is_refused(void **state)
+{
+	static struct elf_writer elf;
+	struct dwarf_writer writer;
+	struct elf_file *file scoped(elf_file_freep) = NULL;
+	int fd scoped(closep) = -1;
+	struct bytes bytes;
+
+	(void)state;
+	dwarf_writer_make(&writer, 4);
+	dwarf_writer_elf(&writer, &elf);
+	fd = elf_writer_open(&elf, elf.size);
+	assert_success(elf_file_open(fd, &file));
+	bytes_init(&bytes, 600);
+	assert_error(type_index_build(file, file, &bytes), ERROR_LIMIT);
+	bytes_fini(&bytes);
+}
+
 static void numbers_that_are_none_are_refused(void **state)
 {
 	struct bytes bytes;
@@ -110,8 +273,8 @@ static void numbers_that_are_none_are_refused(void **state)
 	assert_error(type_index_type(index, 0, &type), ERROR_FORMAT);
 	assert_error(type_index_type(index, type_index_type_count(index), &type), ERROR_FORMAT);
 	assert_error(type_index_field(index, UINT32_MAX, &field), ERROR_FORMAT);
-	assert_error(type_index_local(index, 0, &local), ERROR_FORMAT);
-	assert_success(type_index_locals(index, 0x401000, &first, &count));
+	assert_error(type_index_local(index, UINT32_MAX, &local), ERROR_FORMAT);
+	assert_success(type_index_locals(index, 0x400000, &first, &count));
 	assert_int_equal(count, 0);
 	type_index_free(index);
 	bytes_fini(&bytes);
@@ -122,7 +285,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(structs_have_their_fields_and_typedefs_are_what_they_stand_for),
 		cmocka_unit_test(variables_have_their_addresses),
+		cmocka_unit_test(variables_of_functions_are_in_their_frames),
+		cmocka_unit_test(what_a_closure_captures_is_told_by_offset),
 		cmocka_unit_test(numbers_that_are_none_are_refused),
+		cmocka_unit_test(damaged_indexes_never_lead_outside),
+		cmocka_unit_test(every_truncation_and_anything_more_is_refused),
+		cmocka_unit_test(damaged_dwarf_is_indexed_or_refused),
+		cmocka_unit_test(an_index_beyond_the_limit_is_refused),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
