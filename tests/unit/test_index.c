@@ -116,6 +116,33 @@ static void the_index_of_another_state_is_stale(void **state)
 	bytes_fini(&file);
 }
 
+static void an_index_of_types_is_none_of_a_layout(void **state)
+{
+	char name[INDEX_NAME_SIZE], other_name[INDEX_NAME_SIZE];
+	const uint8_t *content = NULL;
+	struct index_draft draft;
+	struct bytes file;
+	size_t size = 0;
+
+	(void)state;
+	bytes_init(&file, INDEX_SIZE_MAX);
+	assert_success(bytes_append(&file, "before", 6));
+	assert_success(index_begin(INDEX_TYPES, &sample_key, &file, &draft));
+	assert_success(bytes_append(&file, "types", 5));
+	index_end(&draft, &file);
+	assert_success(
+	    index_decode(INDEX_TYPES, file.data + 6, file.size - 6, &sample_key, &content, &size));
+	assert_int_equal(size, 5);
+	assert_memory_equal(content, "types", size);
+	assert_error(
+	    index_decode(INDEX_LAYOUT, file.data + 6, file.size - 6, &sample_key, &content, &size),
+	    ERROR_FORMAT);
+	bytes_fini(&file);
+	index_file_name(INDEX_LAYOUT, &sample_key.executable, name);
+	index_file_name(INDEX_TYPES, &sample_key.executable, other_name);
+	assert_string_not_equal(name, other_name);
+}
+
 static void names_differ_where_files_do(void **state)
 {
 	struct index_file_key other = sample_key.executable;
@@ -230,6 +257,7 @@ int main(void)
 		cmocka_unit_test(every_damaged_byte_is_noticed),
 		cmocka_unit_test(every_truncation_and_anything_more_is_refused),
 		cmocka_unit_test(the_index_of_another_state_is_stale),
+		cmocka_unit_test(an_index_of_types_is_none_of_a_layout),
 		cmocka_unit_test(names_differ_where_files_do),
 		cmocka_unit_test(keys_come_from_the_file),
 		cmocka_unit_test(files_are_written_whole_and_for_us_alone),

@@ -8,11 +8,13 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/file_key.h"
 #include "agent/identity_cache.h"
+#include "proto/wire/limits.h"
 #include "tests/support/assertions.h"
 
 struct folder {
@@ -187,6 +189,92 @@ static void the_oldest_make_room(void **state)
 	index_store_fini(&store);
 }
 
+/* A memory file of that size, with one byte at its beginning, sealed as wanted. */
+static int types_of(off_t size, int seals)
+{
+	int fd = memfd_create("types", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, size), 0);
+	if (size)
+		assert_int_equal(pwrite(fd, "t", 1, 0), 1);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+enum { SEALED = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW };
+
+static struct error *write_types(const struct index_store *store, const Goheapd__FileKey *key,
+				 off_t size, int seals)
+{
+	int fd = types_of(size, seals);
+	struct error *err = index_store_write_types(store, key, fd);
+
+	close(fd);
+	return err;
+}
+
+static void types_are_kept_beside_the_layout_and_must_be_sealed(void **state)
+{
+	const struct folder *folder = *state;
+	struct index_store store;
+	Goheapd__FileKey key = key_of(7);
+	char byte = 0;
+	int fd;
+
+	assert_success(index_store_init(&store, folder->cache));
+	assert_success(index_store_write(&store, INDEX_LAYOUT, &key, "layout", 6));
+	assert_int_equal(index_store_open(&store, INDEX_TYPES, &key), -1);
+	assert_success(write_types(&store, &key, 5000, SEALED));
+	assert_content(&store, &key, "layout");
+	fd = index_store_open(&store, INDEX_TYPES, &key);
+	assert_int_equal(pread(fd, &byte, 1, 0), 1);
+	assert_int_equal(byte, 't');
+	assert_int_equal(lseek(fd, 0, SEEK_END), 5000);
+	close(fd);
+	assert_error(write_types(&store, &key, 5000, SEALED & ~F_SEAL_WRITE), ERROR_FORMAT);
+	assert_error(write_types(&store, &key, 5000, SEALED & ~F_SEAL_SHRINK), ERROR_FORMAT);
+	assert_error(write_types(&store, &key, 5000, SEALED & ~F_SEAL_GROW), ERROR_FORMAT);
+	assert_error(write_types(&store, &key, 0, SEALED), ERROR_FORMAT);
+	assert_error(write_types(&store, &key, LIMIT_TYPE_INDEX_BYTES + 1, SEALED), ERROR_FORMAT);
+	/* what is no memory file has no seals */
+	fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	assert_error(index_store_write_types(&store, &key, fd), ERROR_FORMAT);
+	close(fd);
+	index_store_fini(&store);
+}
+
+/* A file that takes its place in the folder by its size alone. */
+static void make_sparse(const struct folder *folder, const char *name, off_t size, time_t time)
+{
+	char path[256];
+	const struct timespec times[2] = { { time, 0 }, { time, 0 } };
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", folder->index, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, size), 0);
+	assert_int_equal(futimens(fd, times), 0);
+	close(fd);
+}
+
+static void the_oldest_make_room_for_many_bytes(void **state)
+{
+	const struct folder *folder = *state;
+	struct index_store store;
+	Goheapd__FileKey key = key_of(7);
+
+	assert_success(index_store_init(&store, folder->cache));
+	make_sparse(folder, "older", (off_t)index_store_bytes_max / 2, 1000);
+	make_sparse(folder, "newer", (off_t)index_store_bytes_max / 2, 2000);
+	assert_success(index_store_write(&store, INDEX_LAYOUT, &key, "x", 1));
+	assert_int_equal(count_files(folder->index), 2);
+	assert_int_equal(faccessat(store.folder_fd, "older", F_OK, 0), -1);
+	assert_int_equal(faccessat(store.folder_fd, "newer", F_OK, 0), 0);
+	index_store_fini(&store);
+}
+
 static void keys_differ_in_every_part(void **state)
 {
 	Goheapd__FileKey key = key_of(7), other;
@@ -297,6 +385,8 @@ int main(void)
 		IN_FOLDER(a_folder_of_somebody_else_is_refused),
 		cmocka_unit_test(without_a_folder_nothing_is_kept),
 		IN_FOLDER(the_oldest_make_room),
+		IN_FOLDER(types_are_kept_beside_the_layout_and_must_be_sealed),
+		IN_FOLDER(the_oldest_make_room_for_many_bytes),
 		cmocka_unit_test(keys_differ_in_every_part),
 		cmocka_unit_test(a_key_is_taken_of_regular_files_alone),
 		cmocka_unit_test(identities_are_found_again),
