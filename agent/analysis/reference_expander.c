@@ -110,7 +110,7 @@ struct error *expander_element_plan(struct expander *x, type_id elem, uint32_t p
 	return err;
 }
 
-static struct error *find_type(struct expander *x, uint64_t word, bool is_itab, type_id *ret)
+struct error *expander_type(struct expander *x, uint64_t word, bool is_itab, type_id *ret)
 {
 	struct cached_type *cached = &x->types[cache_place(word + is_itab)];
 	struct go_types *types = x->walk->input.types;
@@ -173,7 +173,7 @@ struct error *expander_take_interface(struct expander *x, const struct pending *
 {
 	const struct go_type *facts;
 	type_id type;
-	struct error *err = find_type(x, word->next[0], word->slot->kind == SLOT_IFACE, &type);
+	struct error *err = expander_type(x, word->next[0], word->slot->kind == SLOT_IFACE, &type);
 
 	*ret_is_known = false;
 	if (err || type == TYPE_UNKNOWN)
@@ -265,7 +265,7 @@ static struct error *resolve_own(struct expander *x, struct item_state *state, s
 			return err;
 		descriptor = words[0];
 	}
-	err = find_type(x, descriptor, false, &type);
+	err = expander_type(x, descriptor, false, &type);
 	if (err || type == TYPE_UNKNOWN)
 		return err;
 	return change_to_own(x, state, type, shape, extent);

@@ -108,6 +108,10 @@ must_check struct error *expander_element_plan(struct expander *expander, type_i
 					       uint32_t prefix, unsigned class,
 					       const struct plan **ret);
 
+/* The type of a descriptor's address, or the dynamic type of an itab's. */
+must_check struct error *expander_type(struct expander *expander, uint64_t word, bool is_itab,
+				       type_id *ret);
+
 /*
  * What is in an interface, by the type word beside it: its shape and step are put in the candidate.
  * *ret_is_known is false if its type is not known.

@@ -70,6 +70,12 @@ struct walk_used {
 	uint64_t bytes;
 };
 
+/* The name of the roots that finalizers of one type are. */
+struct made_name {
+	type_id type;
+	char *name;
+};
+
 struct reference_walk {
 	struct reference_input input;
 	struct memory *memory; /* of the objects, while the walk runs */
@@ -106,8 +112,9 @@ struct reference_walk {
 	uint32_t *root_buckets;      /* numbers + 1 of roots, by name and goroutine */
 	uint32_t root_bucket_count;
 	uint32_t timer_root;
-	struct reference_list seeds; /* of struct seed */
-	char **made_names;           /* of roots, that are not the variables' */
+	struct reference_list seeds;   /* of struct seed */
+	struct reference_list revived; /* of struct revived */
+	struct made_name *made_names;
 	size_t made_name_count;
 
 	struct reference_totals totals;
@@ -146,6 +153,12 @@ enum seed_rank {
 struct seed {
 	struct candidate candidate;
 	uint8_t rank;
+};
+
+/* An object with a finalizer, as far as its record tells, and the root that this is. */
+struct revived {
+	uint32_t object, root;
+	shape_id shape;
 };
 
 /* The span and slot of an object. */

@@ -8,8 +8,9 @@
 #include <string.h>
 
 #include "agent/analysis/mark_walk.h"
-#include "agent/analysis/reference_expander.h"
+#include "agent/analysis/reference_special.h"
 #include "agent/analysis/root_set.h"
+#include "agent/goruntime/special.h"
 #include "agent/goruntime/variable_table.h"
 
 /* ---- numbers of roots ---- */
@@ -216,12 +217,6 @@ static enum seed_rank rank_of(const struct heap_root *root, const struct variabl
 	}
 }
 
-/* What a root's kind alone says of what it leads to. */
-static shape_id shape_by_kind(enum root_kind kind)
-{
-	return kind == ROOT_FINALIZER ? shape_of(SHAPE_FUNC, TYPE_UNKNOWN) : SHAPE_UNTYPED;
-}
-
 struct root_reader {
 	struct expander *expander;
 	struct candidate_list found;
@@ -264,11 +259,15 @@ static struct error *add_root(struct reference_walk *walk, struct root_reader *r
 	struct variable variable;
 	struct reference_root named;
 	struct candidate candidate;
+	shape_id shape;
 	uint32_t number;
 	struct error *err;
 
 	variable_table_find(walk->input.variables, (enum root_kind)root->kind, root->goroutine,
 			    root->slot, &variable);
+	err = special_root_find(reader->expander, root, &variable.name, &shape);
+	if (err)
+		return err;
 	named = (struct reference_root){ .name = variable.name,
 					 .package = variable.package,
 					 .file = variable.file,
@@ -287,7 +286,7 @@ static struct error *add_root(struct reference_walk *walk, struct root_reader *r
 		.object = root->object,
 		.parent = walk_root_parent(number),
 		.step = STEP_NONE,
-		.shape = shape_by_kind((enum root_kind)root->kind),
+		.shape = shape,
 		.offset = walk_span_of(walk, root->object)->header,
 	};
 	return add_seed(walk, &candidate,
@@ -304,6 +303,32 @@ static struct error *add_timer_root(struct reference_walk *walk)
 	return walk_add_root(walk, timer, &walk->timer_root);
 }
 
+static struct error *add_revived(struct reference_walk *walk, struct root_reader *reader,
+				 const struct special *special)
+{
+	struct reference_root root = { .package = "",
+				       .goroutine = ROOT_NO_GOROUTINE,
+				       .variable_kind = VARIABLE_RUNTIME };
+	type_id pointer;
+	struct revived *revived;
+	uint32_t number;
+	struct error *err = finalizer_type(reader->expander, special->record, &pointer);
+
+	if (!err)
+		err = finalizer_name(walk, pointer, &root.name);
+	if (!err)
+		err = walk_add_root(walk, root, &number);
+	if (!err)
+		err = reference_list_add(&walk->revived, (void **)&revived);
+	if (err)
+		return err;
+	*revived = (struct revived){ special->object, number, SHAPE_UNTYPED };
+	if (pointer != TYPE_UNKNOWN)
+		revived->shape =
+		    shape_of(SHAPE_VALUE, go_type_at(walk->input.types, pointer)->elem);
+	return NULL;
+}
+
 struct error *walk_read_roots(struct reference_walk *walk)
 {
 	const struct root_set *roots = walk->input.roots;
@@ -314,6 +339,12 @@ struct error *walk_read_roots(struct reference_walk *walk)
 		err = add_timer_root(walk);
 	for (uint64_t i = 0; i < root_set_count(roots) && !err; i++)
 		err = add_root(walk, &reader, root_set_at(roots, i));
+	for (uint32_t i = 0; i < special_table_count(walk->input.specials) && !err; i++) {
+		const struct special *special = special_table_at(walk->input.specials, i);
+
+		if (special->kind == SPECIAL_FINALIZER)
+			err = add_revived(walk, &reader, special);
+	}
 	free(reader.found.items);
 	expander_free(reader.expander);
 	return err;

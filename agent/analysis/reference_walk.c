@@ -14,9 +14,6 @@
 #include "agent/analysis/reference_private.h"
 #include "agent/analysis/workers.h"
 #include "agent/goruntime/object_header.h"
-#include "agent/goruntime/root.h"
-#include "agent/goruntime/special.h"
-#include "agent/goruntime/variable_table.h"
 
 /* ---- making it ---- */
 
@@ -65,6 +62,7 @@ static void init_lists(struct reference_walk *walk)
 	reference_list_init(&walk->used, &walk->budget, sizeof(struct walk_used));
 	reference_list_init(&walk->roots, &walk->budget, sizeof(struct reference_root));
 	reference_list_init(&walk->seeds, &walk->budget, sizeof(struct seed));
+	reference_list_init(&walk->revived, &walk->budget, sizeof(struct revived));
 	walk->unsettled.budget = &walk->budget;
 }
 
@@ -113,7 +111,7 @@ static void free_work(struct reference_walk *walk)
 {
 	struct reference_list *lists[] = { &walk->frontier,     &walk->next, &walk->sorted,
 					   &walk->rest,         &walk->next_rest, &walk->extents,
-					   &walk->next_extents, &walk->seeds };
+					   &walk->next_extents, &walk->seeds,     &walk->revived };
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
 		reference_list_fini(lists[i]);
@@ -140,7 +138,7 @@ void reference_walk_free(struct reference_walk *walk)
 	pages_fini(&walk->waste_pages);
 	pages_fini(&walk->shape_pages);
 	for (size_t i = 0; i < walk->made_name_count; i++)
-		free(walk->made_names[i]);
+		free(walk->made_names[i].name);
 	free(walk->made_names);
 	step_table_free(walk->steps);
 	free(walk);
@@ -191,26 +189,19 @@ static struct error *walk_round(struct reference_walk *walk, struct expander **e
  * An object with a finalizer that is not live keeps alive what its fields lead to; of one that is
  * live they are fields like others.
  */
-static struct error *add_revived(struct reference_walk *walk, const struct special *special)
+static struct error *add_revived(struct reference_walk *walk, const struct revived *revived)
 {
-	struct reference_root root = { .name = "finalizer",
-				       .package = "",
-				       .goroutine = ROOT_NO_GOROUTINE,
-				       .variable_kind = VARIABLE_RUNTIME };
 	struct walk_item *item;
-	uint32_t number;
 	struct error *err;
 
-	if (special->kind != SPECIAL_FINALIZER || bitmap_get(walk->met, special->object))
+	if (bitmap_get(walk->met, revived->object))
 		return NULL;
-	err = walk_add_root(walk, root, &number);
-	if (!err)
-		err = reference_list_add(&walk->next, (void **)&item);
+	err = reference_list_add(&walk->next, (void **)&item);
 	if (err)
 		return err;
-	*item = (struct walk_item){ .object = special->object,
-				    .place = walk_root_parent(number),
-				    .shape = SHAPE_UNTYPED };
+	*item = (struct walk_item){ .object = revived->object,
+				    .place = walk_root_parent(revived->root),
+				    .shape = revived->shape };
 	return NULL;
 }
 
@@ -218,8 +209,8 @@ static struct error *walk_revived(struct reference_walk *walk, struct expander *
 {
 	struct error *err = NULL;
 
-	for (uint32_t i = 0; i < special_table_count(walk->input.specials) && !err; i++)
-		err = add_revived(walk, special_table_at(walk->input.specials, i));
+	for (uint64_t i = 0; i < walk->revived.count && !err; i++)
+		err = add_revived(walk, reference_list_at(&walk->revived, i));
 	return err ? err : walk_levels(walk, expanders);
 }
 
@@ -265,8 +256,9 @@ static void count_typed(struct reference_walk *walk)
 {
 	for (uint32_t place = 0; place < walk->count; place++) {
 		uint32_t object = walk->order[place];
+		bool is_array;
 
-		if (!shape_is_typed(walk->shapes[object]))
+		if (reference_walk_type(walk, object, &is_array) == TYPE_UNKNOWN)
 			continue;
 		walk->totals.typed_objects++;
 		walk->totals.typed_bytes += walk_span_of(walk, object)->elem_size;
