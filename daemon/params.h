@@ -63,8 +63,8 @@ enum { PARAMS_PAGE_KEEP_SECONDS = 300 };
 /* Rows of a page, unless limit= says so. */
 enum { PARAMS_LIMIT_DEFAULT = 100, PARAMS_LIMIT_MAX = 10000 };
 
-/* Chains of a profile. */
-enum { PARAMS_SAMPLES_MAX = 1000000 };
+/* Chains of a profile; more than that do not fit into its 4 MiB. */
+enum { PARAMS_SAMPLES_MAX = 200000 };
 
 /* Strings and bytes belong to the uri. */
 struct params {

@@ -3,10 +3,14 @@
 #include <string.h>
 
 /* A tag, and a length of up to two megabytes. */
-enum { TAG_BYTES = 1, SHORT_BYTES = 1, LENGTH_BYTES = 3, LINE_NUMBER_BYTES = 5 };
+enum { TAG_BYTES = 1, SHORT_BYTES = 1, LENGTH_BYTES = 3, LINE_NUMBER_BYTES = 5, NUMBER_BYTES = 10 };
 
 /* Besides the texts of frames, files and labels: what a profile says of itself. */
-enum { OTHER_TEXTS = 2000, REPLACEMENT_GROWTH = 3 /* an invalid byte becomes three */ };
+enum {
+	OTHER_TEXTS = 2000,
+	OTHER_BYTES = 16 /* of the name "other" */,
+	REPLACEMENT_GROWTH = 3 /* an invalid byte becomes three */
+};
 
 /* What does not change by folding, which keeps the numbers of frames and label sets. */
 struct sizer {
@@ -14,6 +18,7 @@ struct sizer {
 	uint32_t *files; /* of each frame; ID_NONE: none */
 	size_t file_count;
 	size_t *file_bytes;
+	size_t *name_bytes; /* of each frame */
 	struct id_index file_index;
 	size_t id_bytes, text_id_bytes; /* that a number of a frame or a text takes at most */
 };
@@ -26,6 +31,7 @@ static void sizer_fini(struct sizer *sizer)
 {
 	free(sizer->files);
 	free(sizer->file_bytes);
+	free(sizer->name_bytes);
 	id_index_fini(&sizer->file_index);
 }
 
@@ -105,20 +111,23 @@ static struct error *sizer_init(struct sizer *sizer, const struct chain_tree *tr
 		.text_id_bytes = number_bytes(most_texts(tree)),
 		.files = calloc(count, sizeof(*sizer->files)),
 		.file_bytes = calloc(count, sizeof(*sizer->file_bytes)),
+		.name_bytes = calloc(count, sizeof(*sizer->name_bytes)),
 	};
 	id_index_init(&sizer->file_index);
-	if (!first_frames || !sizer->files || !sizer->file_bytes)
+	if (!first_frames || !sizer->files || !sizer->file_bytes || !sizer->name_bytes)
 		return &error_nomem;
-	for (uint32_t i = 0; !err && i < tree->frame_count; i++)
+	for (uint32_t i = 0; !err && i < tree->frame_count; i++) {
+		sizer->name_bytes[i] = text_bytes_of(tree->frames[i].name);
 		err = file_id(sizer, i, first_frames);
+	}
 	return err;
 }
 
-/* ---- measuring one tree ---- */
+/* ---- measuring ---- */
 
 struct marks {
 	uint8_t *frames, *files, *labels; /* counted already */
-	uint8_t *nodes;                   /* on the way to a sample */
+	uint8_t *others;                  /* by node: it has an "other"; the last is of the roots */
 	size_t *path_bytes;
 };
 
@@ -127,21 +136,22 @@ static void marks_fini(struct marks *marks)
 	free(marks->frames);
 	free(marks->files);
 	free(marks->labels);
-	free(marks->nodes);
+	free(marks->others);
 	free(marks->path_bytes);
 }
 
-static struct error *marks_init(struct marks *marks, const struct sizer *sizer,
-				const struct chain_tree *tree)
+static struct error *marks_init(struct marks *marks, const struct sizer *sizer)
 {
+	const struct chain_tree *tree = sizer->tree;
+
 	*marks = (struct marks){
 		.frames = calloc(tree->frame_count + 1, 1),
 		.files = calloc(sizer->file_count + 1, 1),
 		.labels = calloc(tree->label_count + 1, 1),
-		.nodes = calloc(tree->node_count + 1, 1),
+		.others = calloc(tree->node_count + 1, 1),
 		.path_bytes = calloc(tree->node_count + 1, sizeof(*marks->path_bytes)),
 	};
-	return marks->frames && marks->files && marks->labels && marks->nodes && marks->path_bytes
+	return marks->frames && marks->files && marks->labels && marks->others && marks->path_bytes
 		   ? NULL
 		   : &error_nomem;
 }
@@ -156,16 +166,15 @@ static size_t messages_of_frame(const struct sizer *sizer)
 	       TAG_BYTES + SHORT_BYTES + id + 2 * TAG_BYTES + line;
 }
 
-static size_t frame_bytes(const struct sizer *sizer, struct marks *marks,
-			  const struct chain_tree *tree, uint32_t frame)
+static size_t frame_bytes(const struct sizer *sizer, struct marks *marks, uint32_t frame)
 {
-	uint32_t file = frame < sizer->tree->frame_count ? sizer->files[frame] : ID_NONE;
-	size_t size = messages_of_frame(sizer);
+	uint32_t file = sizer->files[frame];
+	size_t size;
 
 	if (marks->frames[frame])
 		return 0;
 	marks->frames[frame] = 1;
-	size += text_bytes_of(tree->frames[frame].name);
+	size = messages_of_frame(sizer) + sizer->name_bytes[frame];
 	if (file != ID_NONE && !marks->files[file]) {
 		marks->files[file] = 1;
 		size += sizer->file_bytes[file];
@@ -197,55 +206,81 @@ static size_t label_bytes(const struct sizer *sizer)
 	return TAG_BYTES + SHORT_BYTES + 2 * (TAG_BYTES + sizer->text_id_bytes);
 }
 
-static size_t value_bytes(int64_t value)
+/* A sample with its path, and values of these sizes, its labels, the one of used bytes not among
+ * them. */
+static size_t sample_bytes(const struct sizer *sizer, struct marks *marks, uint32_t labels,
+			   size_t path_bytes, size_t values)
 {
-	return number_bytes((uint64_t)value);
-}
+	size_t size =
+	    2 * (TAG_BYTES + LENGTH_BYTES) + path_bytes + TAG_BYTES + SHORT_BYTES + values;
 
-static size_t sample_bytes(const struct sizer *sizer, struct marks *marks,
-			   const struct chain_tree *tree, size_t place)
-{
-	const struct chain_node *node = &tree->nodes[place];
-	size_t size = 2 * (TAG_BYTES + LENGTH_BYTES) + marks->path_bytes[place] + TAG_BYTES +
-		      SHORT_BYTES + value_bytes(node->objects) + value_bytes(node->bytes);
-
-	if (node->unused_bytes)
-		size += label_bytes(sizer) + TAG_BYTES + value_bytes(node->bytes);
-	if (node->labels != ID_NONE)
-		size += label_text_bytes(marks, tree, node->labels) +
-			label_bytes(sizer) * label_count(&tree->labels[node->labels]);
+	if (labels != ID_NONE)
+		size += label_text_bytes(marks, sizer->tree, labels) +
+			label_bytes(sizer) * label_count(&sizer->tree->labels[labels]);
 	return size;
 }
 
-static struct error *measure(const struct sizer *sizer, const struct chain_tree *tree,
-			     struct measure *ret)
+/* With the label of used bytes, if there is one. */
+static size_t value_bytes(const struct sizer *sizer, const struct chain_node *node)
+{
+	size_t used = node->unused_bytes ? label_bytes(sizer) + TAG_BYTES + NUMBER_BYTES : 0;
+
+	return used + number_bytes((uint64_t)node->objects) + number_bytes((uint64_t)node->bytes);
+}
+
+/* What is folded makes one sample beneath what it hangs on. */
+static void count_folded(const struct sizer *sizer, struct marks *marks, uint32_t parent,
+			 struct measure *ret)
+{
+	const struct chain_tree *tree = sizer->tree;
+	bool is_root = parent == ID_NONE;
+	uint8_t *other = &marks->others[is_root ? tree->node_count : parent];
+
+	if (*other)
+		return;
+	*other = 1;
+	ret->samples++;
+	ret->bytes +=
+	    sample_bytes(sizer, marks, is_root ? ID_NONE : tree->nodes[parent].labels,
+			 (is_root ? 0 : marks->path_bytes[parent]) + sizer->id_bytes,
+			 2 * NUMBER_BYTES + label_bytes(sizer) + TAG_BYTES + NUMBER_BYTES);
+}
+
+static void count_kept(const struct sizer *sizer, struct marks *marks, size_t place,
+		       struct measure *ret)
+{
+	const struct chain_node *node = &sizer->tree->nodes[place];
+
+	marks->path_bytes[place] = number_bytes((uint64_t)node->frame + 1);
+	if (node->parent != ID_NONE)
+		marks->path_bytes[place] += marks->path_bytes[node->parent];
+	ret->bytes += frame_bytes(sizer, marks, node->frame);
+	if (!chain_node_counts(node))
+		return;
+	ret->samples++;
+	ret->bytes += sample_bytes(sizer, marks, node->labels, marks->path_bytes[place],
+				   value_bytes(sizer, node));
+}
+
+/* The tree with everything that weighs less than min_weight folded, as chain_tree_fold does it. */
+static struct error *measure(const struct sizer *sizer, const uint64_t *weights,
+			     uint64_t min_weight, struct measure *ret)
 {
 	struct marks marks scoped(marks_fini);
-	struct error *err = marks_init(&marks, sizer, tree);
+	struct error *err = marks_init(&marks, sizer);
 
-	*ret = (struct measure){ 0 };
+	*ret = (struct measure){ .bytes = messages_of_frame(sizer) + OTHER_BYTES };
 	if (err)
 		return err;
-	for (size_t i = tree->node_count; i-- > 0;) {
-		const struct chain_node *node = &tree->nodes[i];
+	for (size_t i = 0; i < sizer->tree->node_count; i++) {
+		uint32_t parent = sizer->tree->nodes[i].parent;
 
-		marks.nodes[i] |= chain_node_counts(node);
-		if (node->parent != ID_NONE)
-			marks.nodes[node->parent] |= marks.nodes[i];
-	}
-	for (size_t i = 0; i < tree->node_count; i++) {
-		const struct chain_node *node = &tree->nodes[i];
-
-		if (!marks.nodes[i])
-			continue;
-		marks.path_bytes[i] = number_bytes((uint64_t)node->frame + 1);
-		if (node->parent != ID_NONE)
-			marks.path_bytes[i] += marks.path_bytes[node->parent];
-		ret->bytes += frame_bytes(sizer, &marks, tree, node->frame);
-		if (chain_node_counts(node)) {
-			ret->bytes += sample_bytes(sizer, &marks, tree, i);
-			ret->samples++;
-		}
+		if (weights[i] == 0)
+			continue; /* there is nothing in it */
+		if (weights[i] >= min_weight)
+			count_kept(sizer, &marks, i, ret);
+		else if (parent == ID_NONE || weights[parent] >= min_weight)
+			count_folded(sizer, &marks, parent, ret);
 	}
 	return NULL;
 }
@@ -264,64 +299,47 @@ static int compare_weights(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Folds at a weight; *ret_fits says whether that does, and *ret is the tree if so. */
-static struct error *try_weight(const struct sizer *sizer, const uint64_t *weights,
-				uint64_t min_weight, const struct pprof_limits *limits,
-				struct chain_tree *ret, bool *ret_fits)
-{
-	struct measure measured;
-	struct chain_tree folded;
-	struct error *err = chain_tree_fold(sizer->tree, weights, min_weight, &folded);
-
-	if (err)
-		return err;
-	err = measure(sizer, &folded, &measured);
-	*ret_fits = !err && is_within(&measured, limits);
-	if (*ret_fits) {
-		chain_tree_fini(ret);
-		*ret = folded;
-	} else {
-		chain_tree_fini(&folded);
-	}
-	return err;
-}
-
 /* The least weight at which the tree fits; at the greatest there is nothing but "other". */
 static struct error *search(const struct sizer *sizer, const uint64_t *weights,
 			    const uint64_t *sorted, const struct pprof_limits *limits,
-			    struct chain_tree *ret)
+			    uint64_t *ret)
 {
 	size_t low = 0, high = sizer->tree->node_count;
-	bool fits = false;
-	struct error *err = try_weight(sizer, weights, UINT64_MAX, limits, ret, &fits);
+	struct measure found;
+	struct error *err = measure(sizer, weights, UINT64_MAX, &found);
 
-	if (!err && !fits)
+	if (!err && !is_within(&found, limits))
 		err = error_new(ERROR_LIMIT, "not even one sample fits into %zu bytes",
 				limits->bytes);
+	*ret = UINT64_MAX;
 	while (!err && low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		err = try_weight(sizer, weights, sorted[middle], limits, ret, &fits);
-		if (fits)
+		err = measure(sizer, weights, sorted[middle], &found);
+		if (!err && is_within(&found, limits)) {
+			*ret = sorted[middle];
 			high = middle;
-		else
+		} else {
 			low = middle + 1;
+		}
 	}
 	return err;
 }
 
-static struct error *fold_to_fit(const struct sizer *sizer, const struct pprof_limits *limits,
-				 struct chain_tree *ret)
+static struct error *find_weight(const struct sizer *sizer, const uint64_t *weights,
+				 const struct pprof_limits *limits, uint64_t *ret)
 {
 	size_t count = sizer->tree->node_count;
-	uint64_t *sorted scoped(freep) = calloc(count + 1, sizeof(*sorted));
-	uint64_t *weights scoped(freep) = NULL;
-	struct error *err = chain_tree_weights(sizer->tree, &weights);
+	uint64_t *sorted scoped(freep) = NULL;
+	struct measure whole;
+	struct error *err = measure(sizer, weights, 0, &whole);
 
-	if (!err && !sorted)
-		err = &error_nomem;
-	if (err)
+	*ret = 0;
+	if (err || is_within(&whole, limits))
 		return err;
+	sorted = calloc(count + 1, sizeof(*sorted));
+	if (!sorted)
+		return &error_nomem;
 	memcpy(sorted, weights, count * sizeof(*sorted));
 	qsort(sorted, count, sizeof(*sorted), compare_weights);
 	return search(sizer, weights, sorted, limits, ret);
@@ -331,25 +349,13 @@ struct error *pprof_fit(const struct chain_tree *tree, const struct pprof_limits
 			struct chain_tree *ret)
 {
 	struct sizer sizer scoped(sizer_fini);
-	struct chain_tree fitted;
-	struct measure whole;
+	uint64_t *weights scoped(freep) = NULL;
+	uint64_t min_weight = 0;
 	struct error *err = sizer_init(&sizer, tree);
 
-	chain_tree_init(&fitted);
 	if (!err)
-		err = measure(&sizer, tree, &whole);
-	if (!err && is_within(&whole, limits)) {
-		uint64_t *weights scoped(freep) = NULL;
-
 		err = chain_tree_weights(tree, &weights);
-		if (!err)
-			err = chain_tree_fold(tree, weights, 0, &fitted);
-	} else if (!err) {
-		err = fold_to_fit(&sizer, limits, &fitted);
-	}
-	if (err)
-		chain_tree_fini(&fitted);
-	else
-		*ret = fitted;
-	return err;
+	if (!err)
+		err = find_weight(&sizer, weights, limits, &min_weight);
+	return err ? err : chain_tree_fold(tree, weights, min_weight, ret);
 }

@@ -105,7 +105,7 @@ static void what_a_profile_takes_is_read_and_bounded(void **state)
 		"max_depth=-1",
 		"max_samples=0",
 		"max_samples=x",
-		"max_samples=1000001",
+		"max_samples=200001",
 		"min_bytes=-1",
 		"min_bytes=1KiB",
 		"sample=all",
