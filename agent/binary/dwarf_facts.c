@@ -61,6 +61,15 @@ static int read_offset(Dwarf_Attribute attr, uint64_t *ret, Dwarf_Error *error)
 	return status;
 }
 
+static int read_flag(Dwarf_Attribute attr, bool *ret, Dwarf_Error *error)
+{
+	Dwarf_Bool value = 0;
+	int status = dwarf_formflag(attr, &value, error);
+
+	*ret = value;
+	return status;
+}
+
 static bool is_address_form(Dwarf_Half form)
 {
 	return form == DW_FORM_addr || form == DW_FORM_addrx ||
@@ -146,6 +155,8 @@ static int read_which(struct reading *r, Dwarf_Half which, Dwarf_Attribute attr,
 		return read_offset(attr, &f->addr_base, error);
 	case DW_AT_decl_line:
 		return read_number(attr, &f->line, error);
+	case DW_AT_variable_parameter:
+		return read_flag(attr, &f->is_result, error);
 	case DW_AT_inline:
 		f->is_abstract = true;
 		return DW_DLV_OK;

@@ -27,6 +27,7 @@ struct dwarf_facts {
 	size_t expression_size;
 	uint64_t location_list;
 	bool has_size, has_ranges, has_location_list, is_abstract;
+	bool is_result; /* a parameter that is one */
 };
 
 /* Says which field of a closure a variable is; since go1.23. */

@@ -239,6 +239,7 @@ struct error *type_index_local(const struct type_index *index, uint32_t i,
 		.piece_offset = record.piece_offset,
 		.type = record.type,
 		.is_heap_address = record.flags & LOCAL_IS_HEAP_ADDRESS,
+		.is_spilled = record.flags & LOCAL_IS_SPILLED,
 	};
 	return NULL;
 }

@@ -99,6 +99,7 @@ struct indexed_local {
 	uint64_t piece_offset; /* in the variable */
 	uint32_t type; /* of the whole variable; 0: which piece of it this is cannot be told */
 	bool is_heap_address; /* what lies there is the address of the variable, which escaped */
+	bool is_spilled;      /* came in registers: that is where the compiler would put it */
 };
 
 /* Locals of the function at this entry are [*ret_first, *ret_first + *ret_count). */

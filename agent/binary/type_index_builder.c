@@ -17,6 +17,7 @@ struct error *type_index_builder_init(struct type_index_builder *b, size_t limit
 	list_init(&b->functions, sizeof(struct built_function), limit);
 	list_init(&b->locals, sizeof(struct built_local), limit);
 	list_init(&b->captures, sizeof(struct built_capture), limit);
+	list_init(&b->params, sizeof(struct built_param), limit);
 	list_init(&b->fields, sizeof(struct field_record), limit);
 	list_init(&b->globals, sizeof(struct global_record), limit);
 	return string_pool_init(&b->strings, limit);
@@ -24,9 +25,9 @@ struct error *type_index_builder_init(struct type_index_builder *b, size_t limit
 
 void type_index_builder_fini(struct type_index_builder *b)
 {
-	struct built_list *lists[] = { &b->types,    &b->aliases,   &b->origins,
-				       &b->scopes,   &b->functions, &b->locals,
-				       &b->captures, &b->fields,    &b->globals };
+	struct built_list *lists[] = { &b->types,     &b->aliases, &b->origins,  &b->scopes,
+				       &b->functions, &b->locals,  &b->captures, &b->params,
+				       &b->fields,    &b->globals };
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
 		bytes_fini(&lists[i]->bytes);

@@ -30,6 +30,7 @@ struct built_alias {
 /* A variable or function that others are instances of. */
 struct built_origin {
 	uint32_t die, name, type;
+	bool is_result;
 };
 
 /* A function, or one that was inlined into it: whose variables there are. */
@@ -39,8 +40,16 @@ struct built_scope {
 };
 
 struct built_function {
-	uint64_t entry;
-	uint32_t first_local, local_count, first_capture, capture_count;
+	uint64_t entry, end;
+	uint32_t first_local, local_count, first_capture, capture_count, first_param, param_count;
+	uint32_t scope;
+};
+
+/* A parameter of the function itself, in the order of declaration. */
+struct built_param {
+	uint32_t name, origin, type;
+	int32_t entry; /* as of a register_param */
+	bool is_result;
 };
 
 /* A piece of a variable, whose place in the variable the types will tell. */
@@ -84,7 +93,7 @@ struct type_index_builder {
 	const struct elf_file *executable;
 	struct dwarf_lists lists;
 	struct string_pool strings;
-	struct built_list types, aliases, origins, scopes, functions, locals, captures;
+	struct built_list types, aliases, origins, scopes, functions, locals, captures, params;
 	struct built_list fields, globals; /* field_record, global_record */
 };
 

@@ -8,6 +8,7 @@
 
 #include "agent/binary/closure_load.h"
 #include "agent/binary/elf_file.h"
+#include "agent/binary/register_params.h"
 #include "agent/binary/type_index_builder.h"
 
 enum { DEPTH_MAX = 256 }; /* of blocks and inlined functions in each other */
@@ -52,6 +53,7 @@ struct placing {
 	struct collecting *c;
 	struct built_local local;
 	const struct dwarf_facts *facts;
+	int32_t entry; /* where it is when its function begins, as of a register_param */
 };
 
 static struct error *add_piece(struct placing *p, const struct location_piece *piece)
@@ -105,6 +107,17 @@ static struct error *match_loads(struct placing *p, const struct location_piece 
 	return NULL;
 }
 
+/* Where the beginning of a parameter is when the function begins. */
+static void note_entry(struct placing *p, const struct location_piece *piece)
+{
+	if (p->local.start != p->c->function.entry)
+		return;
+	if (piece->kind == LOCATION_FRAME)
+		p->entry = PARAM_IN_FRAME;
+	else if (piece->kind == LOCATION_REGISTER && piece->number <= INT32_MAX)
+		p->entry = (int32_t)piece->number;
+}
+
 static struct error *add_place(void *arg, uint64_t start, uint64_t end, const uint8_t *expression,
 			       size_t size)
 {
@@ -120,6 +133,8 @@ static struct error *add_place(void *arg, uint64_t start, uint64_t end, const ui
 		if (pieces[i].size && size <= UINT16_MAX)
 			p->local.piece =
 			    (struct built_piece){ expression, (uint16_t)size, (uint16_t)i };
+		if (!i)
+			note_entry(p, &pieces[i]);
 		err = add_piece(p, &pieces[i]);
 		if (!err)
 			err = match_loads(p, &pieces[i]);
@@ -153,10 +168,21 @@ static struct error *place_local(struct placing *p, const struct level *level)
 	return level->low < level->high ? add_range(p, level->low, level->high, NULL, 0) : NULL;
 }
 
+static struct error *add_param(struct placing *p)
+{
+	const struct built_param param = { .name = p->local.name,
+					   .origin = p->local.origin,
+					   .type = p->local.type,
+					   .entry = p->entry,
+					   .is_result = p->facts->is_result };
+
+	return built_list_add(&p->c->b->params, &param);
+}
+
 static struct error *add_local(struct collecting *c, const struct level *level,
 			       const struct dwarf_facts *facts)
 {
-	struct placing p = { .c = c, .facts = facts };
+	struct placing p = { .c = c, .facts = facts, .entry = PARAM_UNKNOWN };
 	struct error *err = builder_name(c->b, facts->name, &p.local.name);
 
 	p.local.origin = (uint32_t)facts->origin;
@@ -166,13 +192,16 @@ static struct error *add_local(struct collecting *c, const struct level *level,
 		err = place_local(&p, level);
 	if (!err && facts->closure_offset)
 		err = add_capture(&p, facts->closure_offset, CAPTURE_TOLD);
+	if (!err && facts->tag == DW_TAG_formal_parameter && level->scope == c->function_scope)
+		err = add_param(&p);
 	return err;
 }
 
 static struct error *add_origin(struct collecting *c, const struct dwarf_facts *facts)
 {
 	struct built_origin origin = { .die = (uint32_t)facts->offset,
-				       .type = (uint32_t)facts->type };
+				       .type = (uint32_t)facts->type,
+				       .is_result = facts->is_result };
 	struct error *err = builder_name(c->b, facts->name, &origin.name);
 
 	return err ? err : built_list_add(&c->b->origins, &origin);
@@ -228,10 +257,13 @@ static struct error *enter_function(struct collecting *c, const struct dwarf_fac
 	c->function = (struct built_function){
 		.entry = facts->low,
 		.first_local = built_list_count(&c->b->locals),
+		.end = facts->high,
 		.first_capture = built_list_count(&c->b->captures),
+		.first_param = built_list_count(&c->b->params),
+		.scope = built_list_count(&c->b->scopes),
 	};
 	find_loads(c, facts);
-	c->function_scope = built_list_count(&c->b->scopes);
+	c->function_scope = c->function.scope;
 	return add_scope(c, facts, &ret->scope);
 }
 
@@ -241,7 +273,8 @@ static struct error *leave_function(struct collecting *c)
 
 	f->local_count = built_list_count(&c->b->locals) - f->first_local;
 	f->capture_count = built_list_count(&c->b->captures) - f->first_capture;
-	if (!f->local_count && !f->capture_count)
+	f->param_count = built_list_count(&c->b->params) - f->first_param;
+	if (!f->local_count && !f->capture_count && !f->param_count)
 		return NULL;
 	return built_list_add(&c->b->functions, f);
 }

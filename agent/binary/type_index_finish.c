@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include "agent/binary/elf_file.h"
+#include "agent/binary/register_params.h"
 #include "agent/binary/type_index_builder.h"
 #include "agent/binary/type_index_kind.h"
 
 enum {
 	ALIASES_MAX = 16, /* in a row */
 	NESTING_MAX = 64, /* of types by value */
+	PARAMS_MAX = 64,  /* of a function */
 	WORD = 8,
 };
 
@@ -512,6 +514,98 @@ static void sort_part(struct built_list *list, uint32_t first, uint32_t count,
 		qsort_r(built_list_at(list, first), count, list->record_size, compare, NULL);
 }
 
+static const struct type_record *param_type(const void *arg, uint32_t number)
+{
+	return record_at(arg, number);
+}
+
+static const struct field_record *param_field(const void *arg, uint32_t place)
+{
+	const struct finishing *f = arg;
+
+	return built_list_at(&f->b->fields, place);
+}
+
+/* A param with its name and type, which its origin may have. */
+struct named_param {
+	const struct built_param *built;
+	uint32_t name;
+};
+
+static bool is_there(const struct finishing *f, const struct named_param *params, uint32_t count,
+		     uint32_t name)
+{
+	const char *text = string_pool_at(&f->b->strings, name);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (!strcmp(string_pool_at(&f->b->strings, params[i].name), text))
+			return true;
+	return false;
+}
+
+/* Some compilers list a result twice. */
+static uint32_t describe_params(const struct finishing *f, const struct built_function *built,
+				struct named_param *named, struct register_param *ret)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < built->param_count && i < PARAMS_MAX; i++) {
+		const struct built_param *param =
+		    built_list_at(&f->b->params, built->first_param + i);
+		const struct built_origin *origin =
+		    param->origin ? origin_of(f, param->origin) : NULL;
+		uint32_t name = param->name, type = param->type;
+
+		name_variable(f, &name, param->origin, &type);
+		if (is_there(f, named, count, name))
+			continue;
+		named[count] = (struct named_param){ param, name };
+		ret[count++] =
+		    (struct register_param){ .type = type,
+					     .entry = param->entry,
+					     .is_result = param->is_result ||
+							  (origin && origin->is_result) };
+	}
+	return count;
+}
+
+/*
+ * Params that came in registers, in their places: where no other variable is known to be. They come
+ * last, since whoever looks for a variable takes the first that fits.
+ */
+static struct error *finish_params(struct finishing *f, const struct built_function *built)
+{
+	const struct param_types types = { param_type, param_field, f };
+	struct register_param params[PARAMS_MAX];
+	struct named_param named[PARAMS_MAX];
+	uint32_t count = describe_params(f, built, named, params);
+	struct error *err = NULL;
+
+	if (built->param_count > PARAMS_MAX)
+		return NULL;
+	register_params_place(&types, params, count);
+	f->drafts.bytes.size = 0;
+	for (uint32_t i = 0; i < count && !err; i++) {
+		const struct built_local local = { .start = built->entry,
+						   .end = built->end,
+						   .name = named[i].built->name,
+						   .origin = named[i].built->origin,
+						   .scope = built->scope,
+						   .type = named[i].built->type,
+						   .offset = (int32_t)params[i].offset };
+
+		if (params[i].has_place && f->holds_pointers[params[i].type])
+			err = finish_local(f, &local);
+	}
+	for (uint32_t i = 0; !err && i < built_list_count(&f->drafts); i++) {
+		struct local_draft *draft = built_list_at(&f->drafts, i);
+
+		draft->record.flags |= LOCAL_IS_SPILLED;
+		err = built_list_add(&f->locals, &draft->record);
+	}
+	return err;
+}
+
 static struct error *finish_locals(struct finishing *f, const struct built_function *built,
 				   struct function_record *function)
 {
@@ -530,6 +624,8 @@ static struct error *finish_locals(struct finishing *f, const struct built_funct
 			err = built_list_add(&f->locals, &draft->record);
 		last = draft;
 	}
+	if (!err)
+		err = finish_params(f, built);
 	function->local_count = built_list_count(&f->locals) - function->first_local;
 	return err;
 }

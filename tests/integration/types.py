@@ -8,7 +8,7 @@ import subprocess
 
 import gobuild
 from harness import build_fixture, program
-from tap import Suite, check, check_equal
+from tap import Suite, check, check_equal, note
 
 READER = "1.27"  # whose debug/dwarf reads all versions
 
@@ -31,7 +31,8 @@ WAYS = [
 Type = collections.namedtuple(
     "Type", "number name kind size length descriptor elem key representation methods found_name "
     "found_descriptor fields")
-Local = collections.namedtuple("Local", "name function start end offset size piece type escaped")
+Local = collections.namedtuple("Local", "name function start end offset size piece type escaped "
+                                           "spilled")
 
 suite = Suite()
 
@@ -164,6 +165,27 @@ def covers(spans, pc):
     return any(start <= pc < end for start, end in spans)
 
 
+def check_spilled(index):
+    """
+    Where parameters go that came in registers DWARF tells of some: above the frame, one behind the
+    other. The rules that are followed for all must say the same.
+    """
+    compared = 0
+    for entry, found in index.locals.items():
+        end, told = 0, collections.defaultdict(set)
+        for local in found:
+            if not local.spilled and not local.escaped and local.offset >= 0:
+                told[local.name, local.function].add(local.offset - local.piece)
+        for local in (local for local in found if local.spilled):
+            check(local.offset >= end and not local.piece, f"{entry:#x}: {local}")
+            end = local.offset + local.size
+            places = told[local.name, local.function]
+            check(all(local.offset <= place < end for place in places),
+                  f"{entry:#x}: {local} is at {places}")
+            compared += len(places)
+    note(f"{compared} places of parameters were compared")
+
+
 def check_locals(index, rows):
     """What the index has is there, and what is there and may be a pointer has a name in it."""
     pointers, runs = Pointers(index), expected_locals(rows)
@@ -173,6 +195,8 @@ def check_locals(index, rows):
     compared = 0
     for entry, found in index.locals.items():
         for local in found:
+            if local.spilled:
+                continue
             variable = (local.name, local.function, str(local.offset), str(local.size),
                         str(local.piece), index.name(local.type), str(local.escaped))
             spans = runs[entry].get(variable, [])
@@ -182,6 +206,7 @@ def check_locals(index, rows):
                   f"{entry:#x}: {local} is no pointer")
             compared += 1
     check(compared > 1000, f"only {compared} locals were compared")
+    check_spilled(index)
     for entry, variables in runs.items():
         have = index.locals.get(entry, [])
         for (name, _, offset, size, piece, of, escaped), spans in variables.items():
