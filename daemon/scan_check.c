@@ -81,17 +81,14 @@ static struct error *check_profile(const Goheapd__ReferenceProfile *profile)
 	return err;
 }
 
-/* A profile of live memory is all of it. Retained sizes count what several keep once for each. */
-static struct error *check_live(const Goheapd__ScanResult *result,
-				const Goheapd__ProfileQuery *query)
+/* A profile is all of what is live; of retained sizes only the chains are others. */
+static struct error *check_live(const Goheapd__ScanResult *result)
 {
 	const Goheapd__ReferenceProfile *profile = result->profile;
 	const Goheapd__HeapTotals *heap = result->heap;
 
 	if (!profile)
 		return error_new(ERROR_SYSTEM, "it has no reference profile");
-	if (query->retained)
-		return NULL;
 	if (!heap || !heap->has_live_bytes || !heap->has_live_objects)
 		return error_new(ERROR_SYSTEM, "it does not say what is live");
 	if (profile->bytes != heap->live_bytes || profile->objects != heap->live_objects)
@@ -109,7 +106,7 @@ struct error *scan_check_analysis(const Goheapd__ScanResult *result,
 	struct error *err = NULL;
 
 	if (analysis && analysis->profile)
-		err = check_live(result, analysis->profile);
+		err = check_live(result);
 	if (!err && analysis)
 		err = analysis_check(result, analysis);
 	return err ? error_context(err, "the agent's answer") : NULL;
