@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""The on-disk index of binaries: it saves parsing DWARF, and nothing that is wrong with it is ever
-more than a reason to make it anew."""
+"""The on-disk indexes of binaries, of the runtime's layout and of the program's types: they save
+parsing DWARF, and nothing that is wrong with one is ever more than a reason to make it anew."""
 
 import os
 import pathlib
 import shutil
+import subprocess
 import tempfile
 
 from harness import Daemon, Fixture, build_fixture
 from procfs import unharmed
-from tap import Suite, check, check_equal
+from tap import Skip, Suite, check, check_equal
 
 GO = "1.23"  # without a GNU build id
 
@@ -113,6 +114,91 @@ def _():
             scan(daemon, target, False)
             found = daemon.scan(target.pid)
             check(found["go_version"].startswith("go1.22"), found["go_version"])
+
+
+# ---- types ----
+
+
+def named_types(found):
+    """Types of the program's own package, which are allocated and then stay."""
+    return {entry["type"]: entry["objects"] for entry in found["types"]
+            if entry["type"].startswith("main.")}
+
+
+def typed_scan(daemon, target, uses_index):
+    """A histogram that must, or must not, be served from the indexes; the program's own types."""
+    found = daemon.scan(target.pid, endpoint="histogram")
+    check_equal(found["scan"]["index_used"], uses_index, "served from the indexes")
+    check_equal(found["scan"]["detail"]["types"], "dwarf", "where types are from")
+    check(named_types(found), "there are types of the program's own")
+    return named_types(found)
+
+
+def only_types(daemon):
+    files = [path for path in index_files(daemon) if path.suffix == ".types"]
+    check_equal(len(files), 1, f"number of type indexes ({files})")
+    return files[0]
+
+
+@suite.test("types are read from DWARF once, and only for who asks for them")
+def _():
+    with Daemon("--config", fast_config()) as daemon, \
+            Fixture([build_fixture("demo", GO)]) as target, unharmed(target.pid):
+        scan(daemon, target, False)
+        check_equal(only_index(daemon).suffix, ".index", "kind of the only index")
+        types = typed_scan(daemon, target, False)
+        check_equal(only_types(daemon).stat().st_mode & 0o077, 0, "rights of others on the file")
+        check_equal(typed_scan(daemon, target, True), types, "types from the index")
+        scan(daemon, target, True)
+
+
+@suite.test("a damaged type index is detected and made anew")
+def _():
+    with Daemon("--config", fast_config()) as daemon, \
+            Fixture([build_fixture("demo", GO)]) as target, unharmed(target.pid):
+        types = typed_scan(daemon, target, False)
+        path = only_types(daemon)
+        content = path.read_bytes()
+        for damaged in damages(content):
+            path.write_bytes(damaged)
+            check_equal(typed_scan(daemon, target, False), types, "types with a damaged index")
+            check(only_types(daemon).read_bytes() == content, "the index was not made anew")
+        check_equal(typed_scan(daemon, target, True), types, "types at the end")
+
+
+@suite.test("the type index of another binary is detected and made anew")
+def _():
+    with Daemon("--config", fast_config()) as daemon, \
+            Fixture([build_fixture("demo", GO)]) as target, \
+            Fixture([build_fixture("demo", "1.26")]) as other, unharmed(target.pid):
+        types = typed_scan(daemon, target, False)
+        path = only_types(daemon)
+        typed_scan(daemon, other, False)
+        foreign = next(file for file in index_files(daemon)
+                       if file.suffix == ".types" and file != path)
+        shutil.copyfile(foreign, path)
+        check_equal(typed_scan(daemon, target, False), types, "types with a foreign index")
+        check_equal(typed_scan(daemon, target, True), types, "types at the end")
+
+
+@suite.test("the type index of a program whose DWARF has a file of its own is of that file")
+def _():
+    if not shutil.which("objcopy") or not shutil.which("strip"):
+        raise Skip("needs objcopy and strip (binutils)")
+    with tempfile.TemporaryDirectory(prefix="goheapd-index-") as folder, \
+            Daemon("--config", fast_config()) as daemon:
+        bare, debug = pathlib.Path(folder, "demo"), pathlib.Path(folder, "demo.debug")
+        program = build_fixture("demo", GO)
+        subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
+        subprocess.run(["strip", "-o", bare, program], check=True)
+        subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", bare], check=True)
+        with Fixture([bare]) as target, unharmed(target.pid):
+            types = typed_scan(daemon, target, False)
+            check_equal(typed_scan(daemon, target, True), types, "types from the index")
+            # the same content at another time: the index is not of that
+            os.utime(debug, ns=(0, 0))
+            check_equal(typed_scan(daemon, target, False), types, "types of a touched file")
+            check_equal(typed_scan(daemon, target, True), types, "types at the end")
 
 
 def fast_config():
