@@ -1,6 +1,7 @@
 #include "agent/report/object_list.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/analysis/dominators.h"
 #include "agent/analysis/graph.h"
@@ -17,7 +18,55 @@ struct listing {
 	const Goheapd__ObjectsQuery *query;
 	Goheapd__ObjectPage *page;
 	bool full; /* and there is more */
+	/* Whether a type has the wanted name, by type, twice: as such, and arrays of it. */
+	uint8_t *verdicts;
+	size_t verdict_count;
 };
+
+/* Types are few and objects many: names are compared once for each type. */
+enum verdict { VERDICT_NONE, VERDICT_YES, VERDICT_NO };
+
+static void listing_fini(struct listing *listing)
+{
+	free(listing->verdicts);
+}
+
+static struct error *make_room(struct listing *listing, size_t place)
+{
+	size_t count = listing->verdict_count ? listing->verdict_count : 1024;
+	uint8_t *grown;
+
+	while (count <= place)
+		count *= 2;
+	grown = realloc(listing->verdicts, count);
+	if (!grown)
+		return &error_nomem;
+	memset(grown + listing->verdict_count, VERDICT_NONE, count - listing->verdict_count);
+	listing->verdicts = grown;
+	listing->verdict_count = count;
+	return NULL;
+}
+
+static struct error *is_wanted(struct listing *listing, struct object_type type, bool *ret)
+{
+	size_t place = 2 * (size_t)type.type + type.is_array;
+	struct error *err = NULL;
+
+	*ret = true;
+	if (!listing->query->has_type)
+		return NULL;
+	if (place >= listing->verdict_count)
+		err = make_room(listing, place);
+	if (err)
+		return err;
+	if (listing->verdicts[place] == VERDICT_NONE)
+		listing->verdicts[place] =
+		    object_type_has_name(listing->analysed->types, type, listing->query->type)
+			? VERDICT_YES
+			: VERDICT_NO;
+	*ret = listing->verdicts[place] == VERDICT_YES;
+	return NULL;
+}
 
 static struct error *row_new(const struct listing *listing, const struct span *span,
 			     uint32_t object, struct object_type type, Goheapd__ObjectRow **ret)
@@ -64,14 +113,16 @@ static struct error *add_row(struct listing *listing, const struct span *span, u
 static struct error *list_object(struct listing *listing, const struct span *span, uint32_t object)
 {
 	const struct analysed *a = listing->analysed;
-	const Goheapd__ObjectsQuery *query = listing->query;
 	struct object_type type;
+	bool wanted = false;
 	struct error *err;
 
 	if (!mark_is_live(a->mark, object))
 		return NULL;
 	err = object_type(a, object, &type);
-	if (err || (query->has_type && !object_type_has_name(a->types, type, query->type)))
+	if (!err)
+		err = is_wanted(listing, type, &wanted);
+	if (err || !wanted)
 		return err;
 	return add_row(listing, span, object, type);
 }
@@ -118,7 +169,7 @@ static struct error *list(struct listing *listing)
 struct error *object_list_fill(const struct analysed *analysed, const Goheapd__ObjectsQuery *query,
 			       Goheapd__ScanResult *result)
 {
-	struct listing listing = { .analysed = analysed, .query = query };
+	struct listing listing scoped(listing_fini) = { .analysed = analysed, .query = query };
 
 	if (query->limit == 0 || query->limit > OBJECT_LIST_MAX)
 		return error_new(ERROR_BAD_REQUEST, "a page of %u objects: 1 to %d are possible",
