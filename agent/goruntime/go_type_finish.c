@@ -78,28 +78,8 @@ static bool is_direct(const struct go_types *types, const struct go_type *type)
 	}
 }
 
-static int hex_digit(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* Symbols have %xx for some characters of a package path (cmd/internal/objabi, PathToPrefix). */
-static struct error *copy_unescaped(struct go_types *types, const char *text, const char **ret)
-{
-	size_t size = strlen(text), used = 0;
-	char *plain scoped(freep) = malloc(size + 1);
-
-	if (!plain)
-		return &error_nomem;
-	for (size_t i = 0; i < size; i++) {
-		int high = text[i] == '%' ? hex_digit(text[i + 1]) : -1;
-		int low = high >= 0 ? hex_digit(text[i + 2]) : -1;
-
-		plain[used++] = low >= 0 ? (char)(high << 4 | low) : text[i];
-		i += low >= 0 ? 2 : 0;
-	}
-	return text_pool_copy(&types->pool, plain, used, ret);
-}
+/* Types that only the runtime's own code handles, like a map's buckets, have this before. */
+static const char no_algorithms[] = "noalg.";
 
 static struct error *name_indexed(struct go_types *types, uint32_t number, const char **ret)
 {
@@ -108,9 +88,9 @@ static struct error *name_indexed(struct go_types *types, uint32_t number, const
 
 	if (err)
 		return err;
-	if (strchr(indexed.name, '%'))
-		return copy_unescaped(types, indexed.name, ret);
 	*ret = indexed.name;
+	if (!strncmp(*ret, no_algorithms, sizeof(no_algorithms) - 1))
+		*ret += sizeof(no_algorithms) - 1;
 	return NULL;
 }
 

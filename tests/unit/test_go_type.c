@@ -696,7 +696,7 @@ static struct indexed_type indexed_types[TYPES] = {
 		   .first_field = 0,
 		   .field_count = 4 },
 	[LIST_POINTER] = { .name = "*main.list", .size = 8, .kind = GO_KIND_POINTER, .elem = LIST },
-	[ARRAY] = { .name = "[3]main.list",
+	[ARRAY] = { .name = "noalg.[3]main.list",
 		    .size = 120,
 		    .length = 3,
 		    .kind = GO_KIND_ARRAY,
@@ -755,6 +755,7 @@ static void types_that_dwarf_alone_knows_are_types(void **state)
 	assert_ptr_equal(go_type_at(f->table, list->fields[2].type), by_index(f, LIST_POINTER));
 	assert_ptr_equal(go_type_at(f->table, by_index(f, LIST_POINTER)->elem), list);
 	assert_int_equal(by_index(f, ARRAY)->ptr_bytes, 112);
+	assert_string_equal(by_index(f, ARRAY)->name, "[3]main.list");
 	assert_int_equal(by_index(f, INT)->ptr_bytes, 0);
 	assert_true(by_index(f, LIST_POINTER)->direct_interface);
 	assert_true(by_index(f, ONLY)->direct_interface);
