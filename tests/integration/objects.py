@@ -255,8 +255,8 @@ def test_version(version, experiment=""):
             check_dominators(target, True)
 
 
-for runtime in gobuild.VERSIONS:
-    test_version(runtime)
+for runtime in gobuild.VARIANTS if STRESS else [(version,) for version in gobuild.VERSIONS]:
+    test_version(*runtime)
 
 
 @suite.test("label sets say of what types it is what they hold alone")
