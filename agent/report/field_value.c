@@ -8,7 +8,7 @@
 #include "proto/base/bytes.h"
 
 const char field_not_kept[] = "not kept";
-const char field_is_contents[] = "contents are told with contents=1 only";
+const char field_is_contents[] = "contents=1 tells it";
 const char field_type_unknown[] = "the type is not known";
 const char field_is_outside[] = "beyond the object's end";
 
