@@ -53,7 +53,7 @@ void dwarf_lists_fini(struct dwarf_lists *lists)
 /* ---- lists ---- */
 
 struct list {
-	const struct dwarf_lists *lists;
+	struct dwarf_lists *lists;
 	const struct dwarf_unit *unit;
 	const struct dwarf_list_visitor *visitor;
 	struct cursor c;
@@ -81,14 +81,24 @@ static struct error *emit(struct list *l, uint64_t start, uint64_t end, uint64_t
 	return l->visitor->visit(l->visitor->arg, start, end, expression, size);
 }
 
+static struct error *count_entry(struct list *l)
+{
+	if (l->lists->walked++ < DWARF_LIST_ENTRIES_MAX)
+		return NULL;
+	return error_new(ERROR_LIMIT, "%s: more than %d entries", l->c.name,
+			 DWARF_LIST_ENTRIES_MAX);
+}
+
 /* DWARF 4, 2.6.2 and 2.17.3: pairs of offsets, the base being set by an offset of all ones. */
 static struct error *walk_pairs(struct list *l)
 {
 	for (;;) {
 		uint64_t start, end;
 		uint16_t size = 0;
-		struct error *err = cursor_u64le(&l->c, &start);
+		struct error *err = count_entry(l);
 
+		if (!err)
+			err = cursor_u64le(&l->c, &start);
 		if (!err)
 			err = cursor_u64le(&l->c, &end);
 		if (err || (!start && !end))
@@ -209,8 +219,10 @@ static struct error *walk_entries(struct list *l)
 {
 	for (;;) {
 		uint8_t code;
-		struct error *err = cursor_u8(&l->c, &code);
+		struct error *err = count_entry(l);
 
+		if (!err)
+			err = cursor_u8(&l->c, &code);
 		if (err || code == ENTRY_END)
 			return err;
 		err = walk_entry(l, entry_of(l, code));
@@ -219,7 +231,7 @@ static struct error *walk_entries(struct list *l)
 	}
 }
 
-struct error *dwarf_lists_locations(const struct dwarf_lists *lists, const struct dwarf_unit *unit,
+struct error *dwarf_lists_locations(struct dwarf_lists *lists, const struct dwarf_unit *unit,
 				    uint64_t offset, const struct dwarf_list_visitor *visitor)
 {
 	struct list l = {
@@ -234,7 +246,7 @@ struct error *dwarf_lists_locations(const struct dwarf_lists *lists, const struc
 	return old ? walk_pairs(&l) : walk_entries(&l);
 }
 
-struct error *dwarf_lists_ranges(const struct dwarf_lists *lists, const struct dwarf_unit *unit,
+struct error *dwarf_lists_ranges(struct dwarf_lists *lists, const struct dwarf_unit *unit,
 				 uint64_t offset, const struct dwarf_list_visitor *visitor)
 {
 	struct list l = { .lists = lists, .unit = unit, .visitor = visitor };

@@ -23,7 +23,11 @@ struct dwarf_lists {
 	struct dwarf_section locations, ranges;           /* DWARF 4 */
 	struct dwarf_section location_lists, range_lists; /* DWARF 5 */
 	struct dwarf_section addresses;
+	uint64_t walked; /* entries of all lists so far */
 };
+
+/* ERROR_LIMIT beyond it: lists may be referred to many times, which Go does not do. */
+enum { DWARF_LIST_ENTRIES_MAX = 1 << 28 };
 
 /* Reads the sections that there are. Give *ret back with dwarf_lists_fini, also after an error. */
 must_check struct error *dwarf_lists_read(const struct elf_file *file, struct dwarf_lists *ret);
@@ -43,10 +47,10 @@ struct dwarf_list_visitor {
 	void *arg;
 };
 
-must_check struct error *dwarf_lists_locations(const struct dwarf_lists *lists,
+must_check struct error *dwarf_lists_locations(struct dwarf_lists *lists,
 					       const struct dwarf_unit *unit, uint64_t offset,
 					       const struct dwarf_list_visitor *visitor);
-must_check struct error *dwarf_lists_ranges(const struct dwarf_lists *lists,
+must_check struct error *dwarf_lists_ranges(struct dwarf_lists *lists,
 					    const struct dwarf_unit *unit, uint64_t offset,
 					    const struct dwarf_list_visitor *visitor);
 

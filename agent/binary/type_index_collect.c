@@ -44,7 +44,11 @@ struct collecting {
 	struct closure_reader *closures; /* NULL: DWARF does */
 	struct closure_load loads[CLOSURE_LOADS_MAX];
 	unsigned load_count;
+	uint64_t code_looked_at; /* bytes of all functions so far */
 };
+
+/* Functions may overlap, which Go's do not. */
+static const uint64_t code_looked_at_max = UINT64_C(1) << 30;
 
 /* ---- variables of functions ---- */
 
@@ -234,10 +238,11 @@ static void find_loads(struct collecting *c, const struct dwarf_facts *facts)
 	struct error *err;
 
 	c->load_count = 0;
-	if (!c->closures)
+	if (!c->closures || c->code_looked_at > code_looked_at_max)
 		return;
 	if (size > sizeof(code))
 		size = sizeof(code);
+	c->code_looked_at += size;
 	err = elf_file_read_addr(c->b->executable, facts->low, code, size);
 	if (!err)
 		c->load_count = closure_reader_find(c->closures, code, size, facts->low, c->loads);

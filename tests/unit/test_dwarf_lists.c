@@ -44,17 +44,20 @@ static void assert_entry(const struct entries *entries, unsigned i, uint64_t sta
 
 static uint64_t addresses[] = { 0, 0x402000, 0x403000 };
 
+static uint64_t walked_before;
+
 /* Locations if with_expressions is set, else ranges. */
 static struct error *walk(unsigned version, bool with_expressions, const uint8_t *bytes,
 			  size_t size, struct entries *ret)
 {
 	const struct dwarf_section section = { (uint8_t *)(uintptr_t)bytes, size };
-	const struct dwarf_lists lists = {
+	struct dwarf_lists lists = {
 		.locations = section,
 		.ranges = section,
 		.location_lists = section,
 		.range_lists = section,
 		.addresses = { (uint8_t *)addresses, sizeof(addresses) },
+		.walked = walked_before,
 	};
 	const struct dwarf_unit unit = { .version = version, .base = BASE, .addr_base = 8 };
 	const struct dwarf_list_visitor visitor = { note, ret };
@@ -224,6 +227,17 @@ static void entries_that_lead_nowhere_are_refused(void **state)
 	assert_error(walk(5, true, address, sizeof(address), &entries), ERROR_FORMAT);
 }
 
+static void lists_do_not_go_on_for_ever(void **state)
+{
+	struct entries entries;
+
+	(void)state;
+	walked_before = DWARF_LIST_ENTRIES_MAX - 2;
+	assert_error(walk(4, true, old_locations, sizeof(old_locations), &entries), ERROR_LIMIT);
+	assert_error(walk(5, true, new_locations, sizeof(new_locations), &entries), ERROR_LIMIT);
+	walked_before = 0;
+}
+
 /* ---- expressions ---- */
 
 static unsigned take_apart(const uint8_t *bytes, size_t size,
@@ -319,6 +333,7 @@ int main(void)
 		cmocka_unit_test(new_ranges_have_numbers_of_their_own),
 		cmocka_unit_test(lists_that_are_cut_off_are_refused),
 		cmocka_unit_test(entries_that_lead_nowhere_are_refused),
+		cmocka_unit_test(lists_do_not_go_on_for_ever),
 		cmocka_unit_test(variables_are_in_one_place),
 		cmocka_unit_test(what_escaped_is_where_its_address_is),
 		cmocka_unit_test(pieces_are_told_in_order_those_that_are_nowhere_too),
