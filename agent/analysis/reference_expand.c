@@ -19,6 +19,7 @@ enum {
 	CLAIM_AT = 1 << 16, /* candidates of an item that has very many */
 	SEARCH_EDGES = 16,  /* what a search for one edge may cost, for each edge of the object */
 	SEARCH_MIN = 1024,
+	GUESS_WORDS = 4096, /* looked at in one go */
 };
 
 struct error *candidate_add(struct candidate_list *list, struct candidate candidate)
@@ -140,8 +141,7 @@ static void take_string(const struct pending *word, const struct target *target,
 static void take_map(const struct pending *word, struct candidate *candidate)
 {
 	if (word->next[0])
-		candidate->shape =
-		    shape_of(SHAPE_SWISS_DIRECTORY, shape_type(candidate->shape));
+		candidate->shape = shape_of(SHAPE_SWISS_DIRECTORY, shape_type(candidate->shape));
 }
 
 /* What an array of unknown length has, which is as many as there is room for. */
@@ -155,6 +155,14 @@ static void take_pointer(const struct expander *x, const struct target *target,
 	size = go_type_at(x->walk->input.types, shape_type(candidate->shape))->size;
 	if (size)
 		candidate->length = candidate->capacity = room_for(target, size);
+}
+
+/* Nothing larger than the room that is left is what an interface holds. */
+static bool fits(const struct expander *x, const struct target *target, shape_id shape)
+{
+	return shape_kind(shape) != SHAPE_VALUE ||
+	       go_type_at(x->walk->input.types, shape_type(shape))->size <=
+		   target->span->elem_size - target->offset;
 }
 
 static struct error *take_word(struct expander *x, const struct pending *word,
@@ -177,6 +185,7 @@ static struct error *take_word(struct expander *x, const struct pending *word,
 	case SLOT_EFACE:
 	case SLOT_IFACE:
 		err = expander_take_interface(x, word, &candidate, &is_known);
+		is_known = is_known && fits(x, target, candidate.shape);
 		break;
 	case SLOT_TIMER:
 		candidate.parent = walk_root_parent(x->walk->timer_root);
@@ -325,7 +334,8 @@ static struct error *expand_elements(struct expander *x, uint32_t state, uint64_
 	return err;
 }
 
-static struct error *expand_blocks(struct expander *x, uint32_t state, uint64_t offset, shape_id shape)
+static struct error *expand_blocks(struct expander *x, uint32_t state, uint64_t offset,
+				   shape_id shape)
 {
 	const struct plan *plan;
 	struct error *err = expander_plan(x, shape, STEP_NONE, &plan);
@@ -520,6 +530,43 @@ static struct error *add_edges(struct expander *x, const struct item_state *stat
 	return err;
 }
 
+/* Looks for interfaces among some words; the one before the first of them is there, too. */
+static struct error *guess_words(struct expander *x, uint32_t state, uint32_t step,
+				 const uint64_t *words, uint64_t count)
+{
+	struct error *err = NULL;
+
+	for (uint64_t i = 0; i < count && !err; i++) {
+		const struct plan_slot *slot;
+
+		if (!span_lookup_page(x->walk->lookup, words[i]) ||
+		    span_lookup_page(x->walk->lookup, words[i - 1]))
+			continue;
+		err = expander_guess_interface(x, words[i - 1], step, &slot);
+		if (!err && slot)
+			err = add_word(x, state, &words[i], slot);
+	}
+	return err;
+}
+
+/* What an object of unknown type has in interfaces is known all the same. */
+static struct error *guess_interfaces(struct expander *x, uint32_t i, uint32_t step)
+{
+	struct item_state *state = &x->states[i];
+	uint64_t end = state->span->elem_size / 8;
+	struct error *err = NULL;
+
+	for (uint64_t first = 1; first < end && state->edge_count && !err; first += GUESS_WORDS) {
+		uint64_t count = end - first < GUESS_WORDS ? end - first : GUESS_WORDS;
+		const uint64_t *words;
+
+		err = expander_words(x, state, first - 1, count + 1, &words);
+		if (!err && words)
+			err = guess_words(x, i, step, words + 1, count);
+	}
+	return err ? err : expander_flush(x);
+}
+
 struct error *expand_rest(struct expander *x, const struct walk_item *items, uint32_t count,
 			  struct candidate_list *list, bool claims_itself)
 {
@@ -530,8 +577,12 @@ struct error *expand_rest(struct expander *x, const struct walk_item *items, uin
 	for (uint32_t i = 0; i < count; i++)
 		begin_item(x, &items[i], &x->states[i]);
 	for (uint32_t i = 0; i < count && !err; i++) {
+		uint32_t step = rest_step(x->walk, &items[i]);
+
 		find_edges(&x->states[i]);
-		err = add_edges(x, &x->states[i], rest_step(x->walk, &items[i]));
+		err = guess_interfaces(x, i, step);
+		if (!err)
+			err = add_edges(x, &x->states[i], step);
 	}
 	return err;
 }

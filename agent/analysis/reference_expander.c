@@ -190,6 +190,30 @@ struct error *expander_take_interface(struct expander *x, const struct pending *
 	return NULL;
 }
 
+struct error *expander_guess_interface(struct expander *x, uint64_t before, uint32_t step,
+				       const struct plan_slot **ret)
+{
+	static const struct plan_slot slots[][2] = {
+		{ { .kind = SLOT_EFACE, .step = STEP_NONE },
+		  { .kind = SLOT_IFACE, .step = STEP_NONE } },
+		{ { .kind = SLOT_EFACE, .step = STEP_UNTYPED },
+		  { .kind = SLOT_IFACE, .step = STEP_UNTYPED } },
+	};
+	type_id type = TYPE_UNKNOWN;
+	struct error *err = NULL;
+
+	*ret = NULL;
+	if (before < WINDOW_PAGE || before % 8)
+		return NULL;
+	for (unsigned is_itab = 0; !err && type == TYPE_UNKNOWN && is_itab < 2; is_itab++) {
+		err = expander_type(x, before, is_itab, &type);
+		*ret = &slots[step == STEP_UNTYPED][is_itab];
+	}
+	if (type == TYPE_UNKNOWN)
+		*ret = NULL;
+	return err;
+}
+
 /* ---- what objects say themselves ---- */
 
 static bool is_told_by_code(shape_id shape)

@@ -120,6 +120,14 @@ must_check struct error *expander_take_interface(struct expander *expander,
 						 const struct pending *word,
 						 struct candidate *candidate, bool *ret_is_known);
 
+/*
+ * Where no type tells of a word, the one before it may: a type descriptor or an itab stands in
+ * front of the data of an interface. *ret is a slot of that kind for the word, whose step begins
+ * with step (STEP_NONE or STEP_UNTYPED); NULL: it is neither.
+ */
+must_check struct error *expander_guess_interface(struct expander *expander, uint64_t before,
+						  uint32_t step, const struct plan_slot **ret);
+
 /* Must an object of a shape be read to know what it is, even if it leads nowhere? */
 bool expander_must_resolve(const struct walk_span *span, shape_id shape);
 

@@ -253,6 +253,26 @@ static struct error *find_by_type(struct root_reader *reader, const struct heap_
 	return err || !is_read ? err : look(reader, root->object, parent, slot, words);
 }
 
+/* A variable without a type may be an interface. */
+static struct error *find_by_guess(struct root_reader *reader, const struct heap_root *root,
+				   uint32_t parent)
+{
+	uint64_t words[WORDS] = { 0 };
+	const struct plan_slot *slot = NULL;
+	bool is_read = root->slot >= sizeof(*words);
+	struct error *err = NULL;
+
+	if (is_read)
+		err =
+		    read_word(reader->expander, root->slot - 8, &words[WORDS_BEFORE - 1], &is_read);
+	if (!err && is_read)
+		err = read_word(reader->expander, root->slot, &words[WORDS_BEFORE], &is_read);
+	if (!err && is_read)
+		err = expander_guess_interface(reader->expander, words[WORDS_BEFORE - 1], STEP_NONE,
+					       &slot);
+	return err || !slot ? err : look(reader, root->object, parent, slot, words);
+}
+
 static struct error *add_root(struct reference_walk *walk, struct root_reader *reader,
 			      const struct heap_root *root)
 {
@@ -277,6 +297,8 @@ static struct error *add_root(struct reference_walk *walk, struct root_reader *r
 	err = walk_add_root(walk, named, &number);
 	if (!err)
 		err = find_by_type(reader, root, &variable, walk_root_parent(number));
+	if (!err && !reader->found.count && !shape_is_typed(shape))
+		err = find_by_guess(reader, root, walk_root_parent(number));
 	if (err)
 		return err;
 	if (reader->found.count)
