@@ -35,6 +35,8 @@ static void an_empty_file_leaves_the_defaults(void **state)
 	assert_int_equal(config.min_stop_interval_ms, 1000);
 	assert_int_equal(config.max_scans, 4);
 	assert_int_equal(config.max_scan_memory, 0);
+	assert_int_equal(config.max_kept_scans, 8);
+	assert_false(config.has_max_kept_memory);
 	assert_null(config.user);
 	assert_true(config.huge_page_weight == 0.25);
 	assert_null(config.debug_dir);
@@ -53,8 +55,12 @@ static void every_key_is_taken(void **state)
 				 "clone_allowed_cgroups = {\"/docker/*\", \"/kubepods*\"}\n"
 				 "clone_allowed_units = {\"shop.service\"}\n"
 				 "huge_page_weight = 0.5\n"
+				 "max_kept_scans = 0\nmax_kept_memory = 6000000000\n"
 				 "debug_dir = \"/srv/debug\"\n",
 				 &config));
+	assert_int_equal(config.max_kept_scans, 0);
+	assert_true(config.has_max_kept_memory);
+	assert_int_equal(config.max_kept_memory, 6000000000);
 	assert_int_equal(config.min_stop_interval_ms, 250);
 	assert_int_equal(config.max_scans, 9);
 	assert_int_equal(config.max_scan_memory, 5000000000);
@@ -86,6 +92,9 @@ static void values_out_of_range_are_refused_with_their_line(void **state)
 		"\nmax_scans = 0\n",
 		"\nmax_scans = 65\n",
 		"\nmax_scan_memory = -1\n",
+		"\nmax_kept_scans = -1\n",
+		"\nmax_kept_scans = 65\n",
+		"\nmax_kept_memory = -1\n",
 		"\nmax_scans = many\n",
 		"\nmax_scan = 3\n",
 		"\nclone_allowed_units = {\"\"}\n",

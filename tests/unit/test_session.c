@@ -228,6 +228,36 @@ static void send_cancel(struct other_end *end, uint32_t id)
 	send_request(end, &request);
 }
 
+/* A question to a kept scan, or with drop or keep_ms what becomes of it. */
+static void send_ask(struct other_end *end, uint32_t id, bool drop, uint64_t keep_ms)
+{
+	Goheapd__Request request = GOHEAPD__REQUEST__INIT;
+	Goheapd__Analysis analysis = GOHEAPD__ANALYSIS__INIT;
+	Goheapd__Ask ask = GOHEAPD__ASK__INIT;
+
+	ask.id.data = (uint8_t *)(uintptr_t) "kept";
+	ask.id.len = strlen("kept");
+	ask.analysis = &analysis;
+	ask.has_drop = ask.drop = drop;
+	ask.has_keep_ms = keep_ms != 0;
+	ask.keep_ms = keep_ms;
+	request.id = id;
+	request.body_case = GOHEAPD__REQUEST__BODY_ASK;
+	request.ask = &ask;
+	send_request(end, &request);
+}
+
+static void send_list_kept(struct other_end *end, uint32_t id)
+{
+	Goheapd__Request request = GOHEAPD__REQUEST__INIT;
+	Goheapd__ListKept list = GOHEAPD__LIST_KEPT__INIT;
+
+	request.id = id;
+	request.body_case = GOHEAPD__REQUEST__BODY_LIST_KEPT;
+	request.list_kept = &list;
+	send_request(end, &request);
+}
+
 /* The next answer, which the caller frees; it must be there. */
 static Goheapd__Answer *receive(struct other_end *end)
 {
@@ -426,6 +456,40 @@ static void a_look_is_answered_at_once(void **state)
 	goheapd__answer__free_unpacked(answer, NULL);
 }
 
+static void questions_wait_and_changes_do_not(void **state)
+{
+	struct other_end *end = *state;
+
+	greet(end);
+	send_ask(end, 1, false, 0);
+	send_list_kept(end, 2);
+	send_ask(end, 3, true, 0);
+	send_ask(end, 4, false, 1000);
+	run_session(end);
+	expect_answer(end, 2, GOHEAPD__ANSWER__BODY_KEPT_SCANS);
+	expect_answer(end, 3, GOHEAPD__ANSWER__BODY_KEPT_SCANS);
+	expect_failure(end, 4, GOHEAPD__FAILURE_CODE__FAILURE_NOT_FOUND, 0);
+	assert_int_equal(job_count, 1);
+	assert_non_null(jobs[0].job.reply->asker);
+	send_cancel(end, 1);
+	run_session(end);
+	expect_failure(end, 1, GOHEAPD__FAILURE_CODE__FAILURE_TIMEOUT, 0);
+	assert_true(jobs[0].abandoned);
+}
+
+static void what_a_session_keeps_goes_with_it(void **state)
+{
+	struct other_end *end = *state;
+	unsigned before = forgotten;
+
+	greet(end);
+	close(end->socket);
+	end->socket = -1;
+	run_session(end);
+	assert_int_equal(end->ended, 1);
+	assert_int_equal(forgotten, before + 1);
+}
+
 static void too_many_open_requests_end_the_session(void **state)
 {
 	struct other_end *end = *state;
@@ -458,6 +522,8 @@ int main(void)
 		SESSION_TEST(a_cancelled_request_is_abandoned_and_answered),
 		SESSION_TEST(an_asker_that_goes_away_abandons_its_requests),
 		SESSION_TEST(a_look_is_answered_at_once),
+		SESSION_TEST(questions_wait_and_changes_do_not),
+		SESSION_TEST(what_a_session_keeps_goes_with_it),
 		SESSION_TEST(too_many_open_requests_end_the_session),
 	};
 
