@@ -20,21 +20,13 @@ enum {
 
 struct kept_scans {
 	struct agent_client *agent;
-	pthread_mutex_t lock; /* guards the list */
+	pthread_t thread;     /* lets go of those whose time is over */
+	pthread_mutex_t lock; /* guards what follows */
+	pthread_cond_t changed;
+	bool stopping;
 	struct kept_scan *newest;
 	size_t bytes;
 };
-
-struct error *kept_scans_new(struct agent_client *agent, struct kept_scans **ret)
-{
-	struct kept_scans *kept = malloc(sizeof(*kept));
-
-	if (!kept)
-		return &error_nomem;
-	*kept = (struct kept_scans){ .agent = agent, .lock = PTHREAD_MUTEX_INITIALIZER };
-	*ret = kept;
-	return NULL;
-}
 
 /* ---- one scan ---- */
 
@@ -125,6 +117,60 @@ static struct kept_scan *take_surplus(struct kept_scans *kept)
 	return take_off(kept, link);
 }
 
+/* When the next is over; 0: there is none. The lock is held. */
+static uint64_t next_end(const struct kept_scans *kept)
+{
+	uint64_t end_us = 0;
+
+	for (const struct kept_scan *scan = kept->newest; scan; scan = scan->next) {
+		if (!end_us || scan->until_us < end_us)
+			end_us = scan->until_us;
+	}
+	return end_us;
+}
+
+/* Results are not to stay in memory because nobody asks anything any more. */
+static void *purge_thread(void *arg)
+{
+	struct kept_scans *kept = arg;
+
+	pthread_mutex_lock(&kept->lock);
+	while (!kept->stopping) {
+		uint64_t end_us;
+		struct timespec end;
+
+		purge(kept);
+		end_us = next_end(kept);
+		end = (struct timespec){ .tv_sec = (time_t)(end_us / 1000000),
+					 .tv_nsec = (long)(end_us % 1000000) * 1000 };
+		if (end_us)
+			pthread_cond_clockwait(&kept->changed, &kept->lock, CLOCK_MONOTONIC, &end);
+		else
+			pthread_cond_wait(&kept->changed, &kept->lock);
+	}
+	pthread_mutex_unlock(&kept->lock);
+	return NULL;
+}
+
+struct error *kept_scans_new(struct agent_client *agent, struct kept_scans **ret)
+{
+	struct kept_scans *kept = malloc(sizeof(*kept));
+	int errnum;
+
+	if (!kept)
+		return &error_nomem;
+	*kept = (struct kept_scans){ .agent = agent,
+				     .lock = PTHREAD_MUTEX_INITIALIZER,
+				     .changed = PTHREAD_COND_INITIALIZER };
+	errnum = pthread_create(&kept->thread, NULL, purge_thread, kept);
+	if (errnum) {
+		free(kept);
+		return error_system(errnum, "cannot start a thread");
+	}
+	*ret = kept;
+	return NULL;
+}
+
 /* Tells the agent, which knows why it goes only by that. */
 static void drop(struct kept_scans *kept, struct kept_scan *scan)
 {
@@ -144,8 +190,14 @@ void kept_scans_free(struct kept_scans *kept)
 {
 	if (!kept)
 		return;
+	pthread_mutex_lock(&kept->lock);
+	kept->stopping = true;
+	pthread_cond_signal(&kept->changed);
+	pthread_mutex_unlock(&kept->lock);
+	pthread_join(kept->thread, NULL);
 	while (kept->newest)
 		kept_scan_release(take_off(kept, &kept->newest));
+	pthread_cond_destroy(&kept->changed);
 	pthread_mutex_destroy(&kept->lock);
 	free(kept);
 }
@@ -166,6 +218,7 @@ struct error *kept_scans_add(struct kept_scans *kept, struct scan *scan,
 	made->next = kept->newest;
 	kept->newest = made;
 	kept->bytes += scan->bytes;
+	pthread_cond_signal(&kept->changed);
 	while ((surplus = take_surplus(kept))) {
 		pthread_mutex_unlock(&kept->lock);
 		drop(kept, surplus);

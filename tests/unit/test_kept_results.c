@@ -100,6 +100,21 @@ static void scans_are_found_until_their_time(void **state)
 	assert_true(is_kept(kept, "a"));
 }
 
+static void nobody_need_ask_for_them_to_go(void **state)
+{
+	struct kept_scans *kept = *state;
+	struct scan *scan = make_scan("a", false, NULL, NULL);
+
+	scan_acquire(scan);
+	add(kept, make_scan("b", false, NULL, NULL), 1, 60u * SECOND_US);
+	add(kept, scan, 1, SECOND_US / 20);
+	for (unsigned i = 0; i < 500 && atomic_load(&scan->references) > 1; i++)
+		usleep(SECOND_US / 100);
+	assert_int_equal(atomic_load(&scan->references), 1);
+	scan_release(scan);
+	assert_true(is_kept(kept, "b"));
+}
+
 static void a_reference_outlives_its_time(void **state)
 {
 	struct kept_scans *kept = *state;
@@ -216,6 +231,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		KEPT_TEST(scans_are_found_until_their_time),
+		KEPT_TEST(nobody_need_ask_for_them_to_go),
 		KEPT_TEST(a_reference_outlives_its_time),
 		KEPT_TEST(the_newest_are_listed_first),
 		KEPT_TEST(the_oldest_makes_room),
