@@ -1,7 +1,8 @@
 #include "agent/analysis/reference_expander.h"
 
-#include <stdio.h>
 #include <string.h>
+
+#include "agent/analysis/reference_trie.h"
 
 /* ---- memory ---- */
 
@@ -312,24 +313,6 @@ static struct error *resolve_closure(struct expander *x, struct item_state *stat
 		      extent->offset, 1, shape, extent);
 }
 
-enum { NODE_NAME_SIZE = 1024 };
-
-/* "internal/sync.node[K,V]" is an "...entry[K,V]" or an "...indirect[K,V]". */
-static struct error *find_node_type(struct expander *x, type_id node, bool is_entry, type_id *ret)
-{
-	static const char mark[] = ".node[";
-	const char *name = go_type_at(x->walk->input.types, node)->name;
-	const char *at = strstr(name, mark);
-	char other[NODE_NAME_SIZE];
-
-	*ret = TYPE_UNKNOWN;
-	if (!at || strlen(name) > sizeof(other) - 16)
-		return NULL;
-	snprintf(other, sizeof(other), "%.*s.%s[%s", (int)(at - name), name,
-		 is_entry ? "entry" : "indirect", at + sizeof(mark) - 1);
-	return go_types_by_name(x->walk->input.types, other, ret);
-}
-
 static struct error *resolve_node(struct expander *x, struct item_state *state, shape_id *shape,
 				  struct extent *extent)
 {
@@ -342,7 +325,8 @@ static struct error *resolve_node(struct expander *x, struct item_state *state, 
 		bool is_entry = words[0] & 0xff;
 
 		other = shape_of(is_entry ? SHAPE_TRIE_ENTRY : SHAPE_TRIE_INNER, node);
-		err = find_node_type(x, node, is_entry, &type);
+		if (is_entry)
+			err = trie_entry_of_node(x->walk->input.types, node, &type);
 	}
 	if (err)
 		return err;

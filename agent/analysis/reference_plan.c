@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "agent/analysis/reference_plan_private.h"
+#include "agent/analysis/reference_trie.h"
 
 enum { BUCKETS_MIN = 1024 };
 
@@ -118,16 +119,6 @@ static bool begins_with(const char *text, const char *start)
 	return !strncmp(text, start, strlen(start));
 }
 
-/*
- * Nodes of HashTrieMap are led to as if they all were of the type that they have in common;
- * internal/sync/hashtriemap.go, before that internal/concurrent.
- */
-static bool is_trie_node(const struct go_type *type)
-{
-	return type->kind == GO_KIND_STRUCT && (begins_with(type->name, "internal/sync.node[") ||
-						begins_with(type->name, "internal/concurrent.node["));
-}
-
 static bool is_timer(const struct go_type *type)
 {
 	return type->kind == GO_KIND_STRUCT && !strcmp(type->name, "runtime.timer");
@@ -138,12 +129,17 @@ struct error *plan_add_pointer(struct plan_table *table, uint64_t offset, type_i
 {
 	const struct go_type *type = go_type_at(table->types, elem);
 	struct plan_slot slot = { .word = (uint32_t)(offset / 8), .step = step };
+	type_id node;
+	struct error *err;
 
 	if (type->kind == GO_KIND_INVALID)
 		return NULL;
 	slot.kind = is_timer(type) ? SLOT_TIMER : SLOT_POINTER;
-	slot.shape = shape_of(is_trie_node(type) ? SHAPE_TRIE_NODE : SHAPE_VALUE, elem);
-	return plan_add_slot(table, slot);
+	slot.shape = shape_of(trie_is_node(type) ? SHAPE_TRIE_NODE : SHAPE_VALUE, elem);
+	err = trie_node_of_inner(table->types, elem, &node);
+	if (node != TYPE_UNKNOWN)
+		slot.shape = shape_of(SHAPE_TRIE_INNER, node);
+	return err ? err : plan_add_slot(table, slot);
 }
 
 static struct error *add_shaped(struct plan_table *table, uint64_t offset, enum shape_kind kind,
@@ -191,13 +187,13 @@ static struct error *add_array(struct plan_table *table, uint64_t offset,
 	if (!elem->ptr_bytes || !type->length)
 		return NULL;
 	if (type->length > PLAN_ARRAY_INLINE)
-		return plan_add_slot(table, (struct plan_slot){ .word = (uint32_t)(offset / 8),
-								.kind = SLOT_ARRAY,
-								.step = step,
-								.shape = shape_of(SHAPE_ARRAY,
-										  type->elem),
-								.count = (uint32_t)type->length,
-								.elem_size = elem->size });
+		return plan_add_slot(table,
+				     (struct plan_slot){ .word = (uint32_t)(offset / 8),
+							 .kind = SLOT_ARRAY,
+							 .step = step,
+							 .shape = shape_of(SHAPE_ARRAY, type->elem),
+							 .count = (uint32_t)type->length,
+							 .elem_size = elem->size });
 	for (uint64_t i = 0; i < type->length; i++) {
 		unsigned class = element_class(i, type->length);
 		uint32_t element;
@@ -280,8 +276,7 @@ struct error *plan_add_type(struct plan_table *table, uint64_t offset, type_id i
 	const struct go_type *type = go_type_at(table->types, id);
 	struct error *err = NULL;
 
-	if (!type->ptr_bytes || offset % 8 || offset / 8 > UINT32_MAX - 2 ||
-	    depth > PLAN_DEPTH_MAX)
+	if (!type->ptr_bytes || offset % 8 || offset / 8 > UINT32_MAX - 2 || depth > PLAN_DEPTH_MAX)
 		return NULL;
 	if (type->kind == GO_KIND_STRUCT)
 		return add_struct(table, offset, id, step, depth);
@@ -375,8 +370,8 @@ static struct error *find_or_build(struct plan_table *table, struct plan_key key
 	return err ? err : keep(table, key, ret);
 }
 
-struct error *plan_table_find(struct plan_table *table, shape_id shape, uint32_t prefix, bool is_named,
-			      const struct plan **ret)
+struct error *plan_table_find(struct plan_table *table, shape_id shape, uint32_t prefix,
+			      bool is_named, const struct plan **ret)
 {
 	struct plan_key key = { .shape = shape, .prefix = prefix, .is_named = is_named };
 	struct error *err;
