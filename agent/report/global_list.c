@@ -32,7 +32,7 @@ static int by_size(const void *a, const void *b)
 
 	if (one->retained_bytes != other->retained_bytes)
 		return one->retained_bytes < other->retained_bytes ? 1 : -1;
-	order = memcmp(one->name.data, other->name.data, size);
+	order = size ? memcmp(one->name.data, other->name.data, size) : 0;
 	return order ? order
 		     : (one->name.len > other->name.len) - (one->name.len < other->name.len);
 }

@@ -77,7 +77,7 @@ static bool is_listed(const struct search *search, ProtobufCBinaryData name)
 		const Goheapd__Referrer *listed = search->message->referrers[i];
 
 		if (!listed->has_address && listed->field.len == name.len &&
-		    memcmp(listed->field.data, name.data, name.len) == 0)
+		    (!name.len || memcmp(listed->field.data, name.data, name.len) == 0))
 			return true;
 	}
 	return false;

@@ -181,7 +181,7 @@ static const Goheapd__Object *show(struct fixture *f, uint32_t object)
 
 static void assert_bytes(ProtobufCBinaryData bytes, const char *text)
 {
-	if (bytes.len != strlen(text) || memcmp(bytes.data, text, bytes.len) != 0)
+	if (bytes.len != strlen(text) || (bytes.len && memcmp(bytes.data, text, bytes.len) != 0))
 		fail_msg("%.*s is not %s", (int)bytes.len, (const char *)bytes.data, text);
 }
 
