@@ -9,8 +9,8 @@ import tempfile
 
 import gobuild
 from harness import Daemon, Fixture, build_fixture, program
-from pprof import Profile
 from procfs import unharmed
+from profile_rules import CheckedProfile
 from tap import Suite, check, check_equal
 
 STRIPPED = ("-ldflags=-s -w",)
@@ -132,7 +132,7 @@ def get_profile(target, **parameters):
     query = "&".join(f"{key}={value}" for key, value in {"max_pause": 10, **parameters}.items())
     answer = daemon.get(f"/pid/{target.pid}/profile?{query}")
     check_equal(answer.status, 200, f"answer {answer.body[:300]!r} has the status")
-    return Profile(answer.body)
+    return CheckedProfile(answer.body)
 
 
 def check_profile(target):
@@ -142,18 +142,18 @@ def check_profile(target):
     check_equal(profile.types, [("retained_objects", "count"), ("retained_space", "bytes")], "types")
     below = {}
     for sample in profile.samples:
-        below[sample.names[0]] = below.get(sample.names[0], 0) + sample.values[1]
+        below[sample.frames[0]] = below.get(sample.frames[0], 0) + sample.values["retained_space"]
     check_equal(sum(below.values()), live_bytes(target), "all samples")
     check_globals(below, target.hello)
     for row in scan(target, "histogram", retained=1)["globals"]:
         check_equal(below.get(row["name"]), row["retained_bytes"], row["name"])
     tree = [below[name] for name in below if name.startswith("main.hold.tree")]
     check_equal(tree, [target.hello["nodes"] * NODE], "a goroutine's variable")
-    shared = [sample.values for sample in profile.samples if sample.names[0] == "$shared" and
-              sample.names[-1] in ("(main.block)", "(*main.block)")]
+    shared = [list(sample.values.values()) for sample in profile.samples if sample.frames[0] == "$shared" and
+              sample.frames[-1] in ("(main.block)", "(*main.block)")]
     check_equal(shared, [[1, BLOCK]], "a block that two globals lead to")
-    corners = sorted(sample.values[1] for sample in profile.samples
-                     if sample.names[0] == "main.diamond")
+    corners = sorted(sample.values["retained_space"] for sample in profile.samples
+                     if sample.frames[0] == "main.diamond")
     check_equal(corners, [CORNER] * 4, "corners of a diamond")
 
 

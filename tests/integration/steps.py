@@ -25,11 +25,17 @@ ENDPOINTS = {
     "/memusage?label=tenant=acme&by=job&detail=1": ("json", "text"),
     "/memusage?by=@entry": ("json", "text"),
     "/goroutines": ("json", "text"),
+    "/goroutines?retained=1": ("json", "text"),
+    "/histogram?retained=1&garbage=1": ("json", "text"),
+    "/profile": ("pprof",),
+    "/objects?limit=10": ("json", "text"),
+    "/dominators?limit=10": ("json", "text"),
     "/mappings": ("json", "text"),
 }
 # Between two runs of one program: what its runtime allocates for threads of its own.
 RUN_SLACK = 64
-DYNAMIC = {"holds"}  # objects whose names are no form
+# Objects whose names are no form, and lists of what has types, which may be empty.
+DYNAMIC = {"holds", "top_types"}
 
 suite = Suite()
 
@@ -60,11 +66,11 @@ def ask_all(daemon, pid):
         for form in forms:
             answer = daemon.get(f"/pid/{pid}{path}{'&' if '?' in path else '?'}format={form}"
                                 + ("&max_pause=10" if path else ""))
-            check_equal(answer.status, 200, f"{path} as {form}: {answer.text()[:500]}")
+            check_equal(answer.status, 200, f"{path} as {form}: {answer.body[:500]!r}")
             if form == "json":
                 found[path] = names(shape(answer.json()))
             else:
-                check(len(answer.text()) > 100, f"{path} as {form}: {answer.text()}")
+                check(len(answer.body) > 100, f"{path} as {form}: {answer.body}")
     return found
 
 
