@@ -206,8 +206,6 @@ static ProtobufCBinaryData make_name(unsigned root, unsigned step)
 Goheapd__ReferenceProfile *canned_huge_profile(unsigned roots, unsigned depth)
 {
 	size_t count = (size_t)roots * depth;
-	Goheapd__ReferenceFrame *many_frames = make(count, sizeof(*many_frames));
-	Goheapd__ReferenceNode *many_nodes = make(count, sizeof(*many_nodes));
 	Goheapd__ReferenceProfile *profile = make(1, sizeof(*profile));
 
 	goheapd__reference_profile__init(profile);
@@ -215,20 +213,20 @@ Goheapd__ReferenceProfile *canned_huge_profile(unsigned roots, unsigned depth)
 	profile->nodes = make(count, sizeof(*profile->nodes));
 	profile->n_frames = profile->n_nodes = count;
 	for (size_t i = 0; i < count; i++) {
+		Goheapd__ReferenceFrame *frame = profile->frames[i] = make(1, sizeof(*frame));
+		Goheapd__ReferenceNode *node = profile->nodes[i] = make(1, sizeof(*node));
 		unsigned step = (unsigned)(i % depth);
 
-		goheapd__reference_frame__init(&many_frames[i]);
-		many_frames[i].name = make_name((unsigned)(i / depth), step);
-		goheapd__reference_node__init(&many_nodes[i]);
-		many_nodes[i].frame = (uint32_t)i;
-		many_nodes[i].has_parent = step != 0;
-		many_nodes[i].parent = (uint32_t)(i - 1);
-		many_nodes[i].objects = 1;
-		many_nodes[i].bytes = 16 + (i * 7919) % 4096;
-		profile->frames[i] = &many_frames[i];
-		profile->nodes[i] = &many_nodes[i];
-		profile->objects += many_nodes[i].objects;
-		profile->bytes += many_nodes[i].bytes;
+		goheapd__reference_frame__init(frame);
+		frame->name = make_name((unsigned)(i / depth), step);
+		goheapd__reference_node__init(node);
+		node->frame = (uint32_t)i;
+		node->has_parent = step != 0;
+		node->parent = (uint32_t)(i - 1);
+		node->objects = 1;
+		node->bytes = 16 + (i * 7919) % 4096;
+		profile->objects += node->objects;
+		profile->bytes += node->bytes;
 	}
 	return profile;
 }

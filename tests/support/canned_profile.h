@@ -16,7 +16,7 @@ Goheapd__ReferenceProfile *canned_profile(const Goheapd__HeapTotals *heap,
 /* What types they have, as far as that can be told; until the next call. */
 Goheapd__Histogram *canned_types(const Goheapd__HeapTotals *heap, unsigned growth);
 
-/* One of so many chains that no profile may show them all; memory is never given back. */
+/* One of so many chains that no profile may show them all; give it back with free_unpacked. */
 Goheapd__ReferenceProfile *canned_huge_profile(unsigned roots, unsigned depth);
 
 #endif

@@ -326,7 +326,7 @@ static void a_huge_profile_stays_within_its_limits(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		const Goheapd__ReferenceProfile *huge =
+		Goheapd__ReferenceProfile *huge =
 		    canned_huge_profile(cases[i].roots, cases[i].depth);
 		struct chain_tree tree = tree_of(huge);
 		size_t size;
@@ -339,6 +339,7 @@ static void a_huge_profile_stays_within_its_limits(void **state)
 		assert_int_equal(totals_of(profile).objects, huge->objects);
 		pprof__profile__free_unpacked(profile, NULL);
 		chain_tree_fini(&tree);
+		goheapd__reference_profile__free_unpacked(huge, NULL);
 	}
 }
 
