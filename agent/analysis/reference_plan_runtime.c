@@ -386,6 +386,8 @@ static const struct known_field {
 	{ "sync.Pool", "local", "sync.poolLocal", true },
 	{ "sync.Pool", "victim", "sync.poolLocal", true },
 	{ "sync.entry", "p", "interface {}", false },
+	{ "runtime.g", "labels", "runtime/pprof.labelMap", false },
+	{ "runtime.g", "labels", "internal/runtime/pprof/label.Set", false },
 };
 
 static struct error *add_known(struct plan_table *table, uint64_t offset,
@@ -451,9 +453,15 @@ struct error *plan_add_known_field(struct plan_table *table, uint64_t offset,
 	*ret_is_done = false;
 	if (type_at(table, field->type)->kind != GO_KIND_UNSAFE_POINTER)
 		return NULL;
-	for (size_t i = 0; i < sizeof(known_fields) / sizeof(known_fields[0]); i++)
-		if (!strcmp(parent->name, known_fields[i].parent) &&
-		    !strcmp(field->name, known_fields[i].field))
-			return add_known(table, offset, &known_fields[i], field, step, ret_is_done);
+	for (size_t i = 0; i < sizeof(known_fields) / sizeof(known_fields[0]); i++) {
+		const struct known_field *known = &known_fields[i];
+		struct error *err;
+
+		if (strcmp(parent->name, known->parent) || strcmp(field->name, known->field))
+			continue;
+		err = add_known(table, offset, known, field, step, ret_is_done);
+		if (err || *ret_is_done)
+			return err;
+	}
 	return add_atomic(table, offset, parent, field, step, ret_is_done);
 }

@@ -38,6 +38,15 @@ static taddr address_of(const struct analysed *a, uint32_t object)
 	return span_object_addr(span, object) + object_header_bytes(a->layout, span);
 }
 
+/* Is an object reached without a frame a block of what leads to it, such as a map's? */
+static bool is_part(const struct analysed *a, uint32_t place)
+{
+	bool is_array;
+
+	return reference_walk_type(a->walk, reference_walk_object(a->walk, place), &is_array) !=
+	       TYPE_UNKNOWN;
+}
+
 /* A step's last frame is the one that leads to the object. */
 static struct error *add_step(const struct analysed *a, uint32_t place, Goheapd__Object *message)
 {
@@ -56,7 +65,9 @@ static struct error *add_step(const struct analysed *a, uint32_t place, Goheapd_
 	}
 	for (uint32_t i = 0; !err && i < count; i++)
 		err = add_frame(message, frames[i], &added);
-	if (!err && !count)
+	if (!err && !count && is_part(a, place))
+		added = message->n_path ? message->path[message->n_path - 1] : NULL;
+	if (!err && !added)
 		err = add_frame(message, "$sub_objects$", &added);
 	if (err)
 		return err;
