@@ -236,7 +236,9 @@ static const struct {
 	{ PARAM_BY, "by",
 	  "  --by KEY           say it for each value of that label, or by @created_by, @entry or\n"
 	  "                     @module where nobody sets labels; chains by @module alone\n" },
-	{ PARAM_DETAIL, "detail", "  --detail           and how many of them are parked, and in JSON what types they hold\n" },
+	{ PARAM_DETAIL, "detail",
+	  "  --detail           and how many of them are parked, and in JSON what types they "
+	  "hold\n" },
 	{ PARAM_SCAN, "scan",
 	  "  --scan ID          ask a kept scan again, without a stop; goheap scans lists them\n" },
 	{ PARAM_KEEP, "keep",

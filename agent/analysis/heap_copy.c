@@ -7,7 +7,7 @@
 
 #include "agent/analysis/pages.h"
 #include "agent/analysis/workers.h"
-#include "agent/goruntime/span.h"
+#include "agent/goruntime/span_lookup.h"
 
 /* Neighbouring spans are read at once, up to so many bytes and spans. */
 enum { RUN_BYTES = 4 << 20, SPANS_AT_ONCE = 256 };
@@ -17,6 +17,7 @@ static const uint64_t not_there = UINT64_MAX;
 struct heap_copy {
 	struct memory memory;
 	const struct span_table *spans;
+	const struct span_lookup *lookup; /* of spans */
 	struct budget budget;
 	struct pages bytes, place_pages;
 	uint64_t *places; /* by span: where its bytes begin, or not_there */
@@ -48,25 +49,28 @@ uint64_t heap_copy_need(const struct span_table *spans)
 
 /* ---- reading it ---- */
 
-/* The span that holds addr, or NULL: the last of those that begin at or before it. */
+/* The span that holds addr, or NULL. */
 static const struct span *find_span(const struct heap_copy *copy, taddr addr, uint32_t *ret_index)
 {
-	uint32_t low = 0, high = span_table_count(copy->spans);
+	const uint32_t *page = span_lookup_page(copy->lookup, addr);
 	const struct span *span;
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (span_table_at(copy->spans, middle)->base <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low)
+	if (!page || !*page)
 		return NULL;
-	span = span_table_at(copy->spans, low - 1);
-	*ret_index = low - 1;
+	*ret_index = *page - 1;
+	span = span_table_at(copy->spans, *ret_index);
 	return addr - span->base < size_of(span) ? span : NULL;
+}
+
+static const void *held_bytes(const struct memory *memory, taddr addr, size_t size)
+{
+	const struct heap_copy *copy = (const struct heap_copy *)memory;
+	uint32_t index;
+	const struct span *span = find_span(copy, addr, &index);
+
+	if (!span || copy->places[index] == not_there || size > size_of(span) - (addr - span->base))
+		return NULL;
+	return (const uint8_t *)copy->bytes.data + copy->places[index] + (addr - span->base);
 }
 
 /* A run may lead from one span into the next. */
@@ -104,7 +108,9 @@ static void free_copy(struct memory *memory)
 	free(copy);
 }
 
-static const struct memory_ops copy_ops = { .read = read_copy, .free = free_copy };
+static const struct memory_ops copy_ops = { .read = read_copy,
+					    .held = held_bytes,
+					    .free = free_copy };
 
 /* ---- making it ---- */
 
@@ -229,6 +235,7 @@ struct error *heap_copy_new(struct memory *memory, const struct span_table *span
 		return &error_nomem;
 	memory_init(&copy->memory, &copy_ops);
 	copy->spans = spans;
+	copy->lookup = span_table_lookup(spans);
 	copy->budget.limit = memory_limit;
 	err = place_spans(copy);
 	if (!err)

@@ -37,8 +37,8 @@ void walk_coverage(const struct reference_walk *walk, const struct walk_span *sp
  * what it was allocated as, as far as one can tell. (A block that is only bytes to a pointer to its
  * start may be more to another one.)
  */
-static bool is_settled(const struct reference_walk *walk, const struct walk_span *span, shape_id shape,
-		       const struct extent *extent)
+static bool is_settled(const struct reference_walk *walk, const struct walk_span *span,
+		       shape_id shape, const struct extent *extent)
 {
 	uint64_t begin, end;
 
@@ -122,7 +122,7 @@ static struct error *note_used(struct reference_walk *walk, uint32_t place, uint
 	struct walk_used *kept;
 	struct error *err;
 
-	if (used >= size)
+	if (used >= size || !walk->wastes)
 		return NULL;
 	if (size - used < WASTE_ELSEWHERE) {
 		walk->wastes[place] = (uint8_t)(size - used);
@@ -166,9 +166,11 @@ static struct error *meet(struct reference_walk *walk, const struct walk_span *s
 	walk->count++;
 	bitmap_set(walk->met, c->object);
 	walk->shapes[c->object] = c->shape;
-	walk->order[place] = c->object;
-	walk->parents[place] = c->parent;
-	walk->places_steps[place] = c->step;
+	if (walk->order) {
+		walk->order[place] = c->object;
+		walk->parents[place] = c->parent;
+		walk->places_steps[place] = c->step;
+	}
 	walk->totals.objects++;
 	walk->totals.bytes += span->elem_size;
 	if (is_settled(walk, span, c->shape, extent))

@@ -505,8 +505,8 @@ static uint32_t rest_step(const struct reference_walk *walk, const struct walk_i
 {
 	uint32_t step;
 
-	if (walk_is_root(item->place) || walk_is_root(walk->parents[item->place]) ||
-	    shape_is_typed(walk->shapes[item->object]))
+	if (!walk->parents || walk_is_root(item->place) ||
+	    walk_is_root(walk->parents[item->place]) || shape_is_typed(walk->shapes[item->object]))
 		return STEP_UNTYPED;
 	step = walk->places_steps[item->place];
 	return step == STEP_UNTYPED || step == STEP_NONE ? STEP_NONE : STEP_UNTYPED;

@@ -59,7 +59,9 @@ struct error *expander_words(struct expander *x, struct item_state *state, uint6
 	taddr start = state->addr + first * 8, end = start + count * 8;
 	struct error *err = NULL;
 
-	*ret_words = NULL;
+	*ret_words = memory_held(x->walk->memory, start, count * 8);
+	if (*ret_words)
+		return NULL;
 	if (count > WINDOW_BYTES / 8)
 		return NULL;
 	if (!is_in_window(x, start, end))

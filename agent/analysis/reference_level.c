@@ -221,8 +221,7 @@ struct error *walk_levels(struct reference_walk *walk, struct expander **expande
 	return err;
 }
 
-struct error *walk_rest(struct reference_walk *walk, struct expander **expanders,
-			bool *ret_more)
+struct error *walk_rest(struct reference_walk *walk, struct expander **expanders, bool *ret_more)
 {
 	struct error *err;
 

@@ -21,9 +21,9 @@ enum slot_kind {
 	SLOT_STRING,  /* the same; length in the word that follows */
 	SLOT_EFACE,   /* the data word of an interface; its type in the word before */
 	SLOT_IFACE,   /* the same with an itab */
-	SLOT_MAP,     /* a swiss map's directory, or its only group if the length that follows is 0 */
-	SLOT_TIMER,   /* the same as SLOT_POINTER, but who waits for time is no part of a chain */
-	SLOT_ARRAY,   /* an array in the period: what it consists of has plans of its own */
+	SLOT_MAP,   /* a swiss map's directory, or its only group if the length that follows is 0 */
+	SLOT_TIMER, /* the same as SLOT_POINTER, but who waits for time is no part of a chain */
+	SLOT_ARRAY, /* an array in the period: what it consists of has plans of its own */
 };
 
 struct plan_slot {
@@ -31,7 +31,7 @@ struct plan_slot {
 	uint32_t step; /* that leads to the object; of an array to it */
 	shape_id shape;
 	uint8_t kind;
-	uint32_t count; /* elements of an array */
+	uint32_t count;     /* elements of an array */
 	uint64_t elem_size; /* bytes, of slices and arrays */
 };
 
@@ -42,10 +42,10 @@ struct plan {
 };
 
 enum {
-	PLAN_SLOTS_MAX = 4096,         /* of one plan: longer arrays are SLOT_ARRAY */
-	PLAN_ALL_SLOTS_MAX = 4 << 20,  /* of all plans; beyond it nothing more is known */
-	PLAN_ARRAY_INLINE = 16,        /* elements */
-	PLAN_DEPTH_MAX = 24,           /* of structs and arrays in each other */
+	PLAN_SLOTS_MAX = 4096,        /* of one plan: longer arrays are SLOT_ARRAY */
+	PLAN_ALL_SLOTS_MAX = 4 << 20, /* of all plans; beyond it nothing more is known */
+	PLAN_ARRAY_INLINE = 16,       /* elements */
+	PLAN_DEPTH_MAX = 24,          /* of structs and arrays in each other */
 };
 
 /* All borrowed. */

@@ -102,11 +102,12 @@ struct reference_walk {
 	uint64_t *met;
 	uint64_t *settled; /* nothing can tell more of it */
 
-	struct unsettled_table unsettled; /* of objects with pointers */
+	struct unsettled_table unsettled;             /* of objects with pointers */
 	struct reference_list frontier, next, sorted; /* of struct walk_item */
 	struct reference_list extents, next_extents;  /* of struct extent */
 	struct candidate_list lists[WORKERS_MAX];     /* by thread: what it found */
-	struct reference_list rest, next_rest;        /* of struct walk_item: objects in part unexplained */
+	struct reference_list rest,
+	    next_rest; /* of struct walk_item: objects in part unexplained */
 
 	struct reference_list roots; /* of struct reference_root */
 	uint32_t *root_buckets;      /* numbers + 1 of roots, by name and goroutine */

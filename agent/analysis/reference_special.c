@@ -1,9 +1,9 @@
 /*
  * Roots that the runtime keeps for finalizers and cleanups: functions, and objects that wait to be
  * handed to them. The records say of what type an object is: runtime/mheap.go, specialfinalizer
- * {special, fn, nret, fint, ot}; runtime/mfinal.go, finalizer {fn, arg, nret, fint, ot}, where ot is
- * the type of pointers to it, and fint what the function takes. Cleanups only have functions, and
- * what these capture or, since go1.26, their argument.
+ * {special, fn, nret, fint, ot}; runtime/mfinal.go, finalizer {fn, arg, nret, fint, ot}, where ot
+ * is the type of pointers to it, and fint what the function takes. Cleanups only have functions,
+ * and what these capture or, since go1.26, their argument.
  */
 #include "agent/analysis/reference_special.h"
 
@@ -82,8 +82,8 @@ struct error *finalizer_name(struct reference_walk *walk, type_id pointer, const
 	return NULL;
 }
 
-struct error *special_root_find(struct expander *x, const struct heap_root *root,
-				const char **name, shape_id *ret)
+struct error *special_root_find(struct expander *x, const struct heap_root *root, const char **name,
+				shape_id *ret)
 {
 	struct reference_walk *walk = x->walk;
 	type_id pointer = TYPE_UNKNOWN;

@@ -13,10 +13,10 @@ enum {
 	STEP_NONE = 0,    /* without frames: a part of what leads to it */
 	STEP_UNTYPED = 1, /* "$sub_objects$" */
 	STEPS_MAX = 1 << 20,
-	STEP_FRAMES_MAX = 64,        /* of one step */
-	STEP_TEXT_MAX = 4 << 10,     /* bytes of one frame */
-	STEP_BYTES_MAX = 256 << 20,  /* of all frames */
-	STEP_ELEMENTS = 10,          /* of slices and arrays, that have frames of their own */
+	STEP_FRAMES_MAX = 64,       /* of one step */
+	STEP_TEXT_MAX = 4 << 10,    /* bytes of one frame */
+	STEP_BYTES_MAX = 256 << 20, /* of all frames */
+	STEP_ELEMENTS = 10,         /* of slices and arrays, that have frames of their own */
 };
 
 struct step_table;

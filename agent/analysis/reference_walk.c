@@ -33,8 +33,7 @@ static void describe_span(struct reference_walk *walk, uint32_t i)
 		.large_type = has_objects ? span->large_type : 0,
 	};
 	if (has_objects)
-		walk->spans[i + 1].header =
-		    (uint8_t)object_header_bytes(walk->input.layout, span);
+		walk->spans[i + 1].header = (uint8_t)object_header_bytes(walk->input.layout, span);
 	walk->spans[i + 1].tells = walk->spans[i + 1].header || walk->spans[i + 1].large_type;
 }
 
@@ -109,7 +108,7 @@ struct error *reference_walk_new(const struct reference_input *input, struct ref
 /* What only the walking itself needs. */
 static void free_work(struct reference_walk *walk)
 {
-	struct reference_list *lists[] = { &walk->frontier,     &walk->next, &walk->sorted,
+	struct reference_list *lists[] = { &walk->frontier,     &walk->next,      &walk->sorted,
 					   &walk->rest,         &walk->next_rest, &walk->extents,
 					   &walk->next_extents, &walk->seeds,     &walk->revived };
 
@@ -153,6 +152,8 @@ static struct error *make_places(struct reference_walk *walk, const struct mark 
 	if (live >= (uint32_t)PLACES_MAX)
 		return error_new(ERROR_LIMIT, "%" PRIu64 " live objects", live);
 	walk->live_count = (uint32_t)live;
+	if (walk->input.types_only)
+		live = 0; /* what there is by place stays empty */
 	err = pages_init(&walk->order_pages, &walk->budget, live * sizeof(*walk->order));
 	if (!err)
 		err = pages_init(&walk->parent_pages, &walk->budget, live * sizeof(*walk->parents));
@@ -162,8 +163,8 @@ static struct error *make_places(struct reference_walk *walk, const struct mark 
 	if (!err)
 		err = pages_init(&walk->waste_pages, &walk->budget, live);
 	if (!err)
-		err = pages_init(&walk->shape_pages, &walk->budget,
-				 objects * sizeof(*walk->shapes));
+		err =
+		    pages_init(&walk->shape_pages, &walk->budget, objects * sizeof(*walk->shapes));
 	if (!err)
 		err = pages_init(&walk->met_pages, &walk->budget, bitmap_words(objects) * 8);
 	walk->order = walk->order_pages.data;
@@ -243,8 +244,7 @@ static struct error *check(const struct reference_walk *walk, const struct mark 
 
 	if (walk->totals.objects == live->live_objects && walk->totals.bytes == live->live_bytes)
 		return NULL;
-	while (missing < end &&
-	       (!mark_is_live(mark, missing) || bitmap_get(walk->met, missing)))
+	while (missing < end && (!mark_is_live(mark, missing) || bitmap_get(walk->met, missing)))
 		missing++;
 	return error_new(ERROR_CORRUPT_TARGET,
 			 "%" PRIu64 " of %" PRIu64 " live objects were met, the first other one is "
@@ -254,11 +254,12 @@ static struct error *check(const struct reference_walk *walk, const struct mark 
 
 static void count_typed(struct reference_walk *walk)
 {
-	for (uint32_t place = 0; place < walk->count; place++) {
-		uint32_t object = walk->order[place];
-		bool is_array;
+	uint32_t end = span_table_object_end(walk->graph->spans);
+	bool is_array;
 
-		if (reference_walk_type(walk, object, &is_array) == TYPE_UNKNOWN)
+	for (uint32_t object = 1; object < end; object++) {
+		if (!bitmap_get(walk->met, object) ||
+		    reference_walk_type(walk, object, &is_array) == TYPE_UNKNOWN)
 			continue;
 		walk->totals.typed_objects++;
 		walk->totals.typed_bytes += walk_span_of(walk, object)->elem_size;
@@ -376,8 +377,7 @@ struct reference reference_walk_at(const struct reference_walk *walk, uint32_t p
 	if (walk->wastes[place] == WASTE_ELSEWHERE)
 		reference.used_bytes = find_used(walk, place);
 	else
-		reference.used_bytes =
-		    elem_size_of(walk, walk->order[place]) - walk->wastes[place];
+		reference.used_bytes = elem_size_of(walk, walk->order[place]) - walk->wastes[place];
 	return reference;
 }
 

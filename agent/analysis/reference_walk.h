@@ -33,6 +33,7 @@ struct reference_input {
 	const struct special_table *specials;
 	const struct variable_table *variables;
 	struct go_types *types;
+	bool types_only; /* there will be no places, which take more memory than anything else */
 	unsigned thread_count;
 	uint64_t memory_limit; /* bytes; 0: none. ERROR_OUT_OF_MEMORY says what it would need. */
 };

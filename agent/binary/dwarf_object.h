@@ -32,8 +32,7 @@ must_check struct error *dwarf_object_check_abbrevs(const struct dwarf_object *o
 
 /* Whether entries with those abbreviations can have an attribute. */
 must_check struct error *dwarf_object_has_attribute(const struct dwarf_object *object,
-						    uint64_t offset, uint64_t attribute,
-						    bool *ret);
+						    uint64_t offset, uint64_t attribute, bool *ret);
 
 /* Consumes a libdwarf error, which may be NULL, and says it in ours: ERROR_FORMAT. */
 must_check struct error *dwarf_object_error(const struct dwarf_object *object, Dwarf_Error error,

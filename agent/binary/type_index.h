@@ -110,10 +110,11 @@ must_check struct error *type_index_local(const struct type_index *index, uint32
 
 /*
  * What a closure of the function at this entry holds after its code pointer, by offset, with the
- * names of the variables. DWARF tells it since go1.23, before that it is seen from the code; neither
- * has what is not used, or never copied out of the closure. The type is that of the field: *T if a
- * T was captured by reference. Of a last field it may be *T where it is a T of more than a word that
- * the compiler does not take apart: the descriptor of the closure, where there is one, knows better.
+ * names of the variables. DWARF tells it since go1.23, before that it is seen from the code;
+ * neither has what is not used, or never copied out of the closure. The type is that of the field:
+ * *T if a T was captured by reference. Of a last field it may be *T where it is a T of more than a
+ * word that the compiler does not take apart: the descriptor of the closure, where there is one,
+ * knows better.
  */
 must_check struct error *type_index_captures(const struct type_index *index, taddr entry,
 					     uint32_t *ret_first, uint32_t *ret_count);

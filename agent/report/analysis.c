@@ -66,6 +66,7 @@ static struct error *prepare_walk(struct analysis *a)
 		.specials = d->specials,
 		.variables = a->variables,
 		.types = a->types,
+		.types_only = !d->request->keeps && !analysis_wants_chains(d->request->analysis),
 		.thread_count = d->request->worker_count,
 		.memory_limit = memory_left(a),
 	};

@@ -12,6 +12,11 @@ bool analysis_wants_walk(const Goheapd__Analysis *query)
 	       query->dominators || query->label_types;
 }
 
+bool analysis_wants_chains(const Goheapd__Analysis *query)
+{
+	return query->profile || query->object;
+}
+
 bool analysis_wants_retained(const Goheapd__Analysis *query)
 {
 	return (query->profile && query->profile->retained) ||

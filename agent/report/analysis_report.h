@@ -13,6 +13,9 @@ struct analysed;
  */
 bool analysis_wants_walk(const Goheapd__Analysis *query);
 
+/* And chains, or only types? */
+bool analysis_wants_chains(const Goheapd__Analysis *query);
+
 /* Does any part of it tell retained sizes, for which dominators are needed? */
 bool analysis_wants_retained(const Goheapd__Analysis *query);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/analysis/graph.h"
+#include "agent/analysis/heap_copy.h"
 #include "agent/analysis/mark.h"
 #include "agent/analysis/root_set.h"
 #include "agent/goruntime/goroutine.h"
@@ -314,10 +315,34 @@ static bool walks(const struct decode_request *r)
 	return r->keeps || (r->analysis && analysis_wants_walk(r->analysis));
 }
 
-/* Can what objects hold be read only now: the target stands still, or questions come later? */
-static bool copies_heap(const struct decode_request *r)
+enum {
+	COPY_MAX =
+	    1 << 30,    /* bytes that are copied although they could be read from the snapshot */
+	COPY_SHARE = 2, /* of what the memory limit leaves: one part in so many */
+};
+
+/*
+ * Following chains reads much of the heap several times, and while it does a snapshot costs the
+ * target. So what it needs is copied first, unless that would take too much.
+ */
+static bool is_small(const struct decoded *d)
 {
-	return r->stopped || r->keeps;
+	uint64_t need = heap_copy_need(d->spans), left = graph_memory_left(d->graph);
+
+	return need <= COPY_MAX && (!left || need <= left / COPY_SHARE);
+}
+
+/*
+ * The target stands still, or questions come later; otherwise only what is small, and where no
+ * dominators will need the memory.
+ */
+static bool copies_heap(const struct decoded *d)
+{
+	const struct decode_request *r = d->request;
+
+	if (r->stopped || r->keeps)
+		return true;
+	return walks(r) && !analysis_wants_retained(r->analysis) && is_small(d);
 }
 
 static struct error *read_analysis(struct decoded *d)
@@ -327,8 +352,8 @@ static struct error *read_analysis(struct decoded *d)
 
 	if ((!r->analysis && !r->keeps) || r->census)
 		return NULL;
-	err = analysis_read(d, walks(r), copies_heap(r), &d->analysis);
-	if (!err && copies_heap(r))
+	err = analysis_read(d, walks(r), copies_heap(d), &d->analysis);
+	if (!err && copies_heap(d))
 		err = analysis_let_go(d->analysis);
 	return err;
 }
@@ -345,7 +370,7 @@ static struct error *answer(struct decoded *d, Goheapd__ScanResult *result)
 /* Objects are read as chains are followed: the memory has to stay until then. */
 static bool reads_on(const struct decoded *d)
 {
-	return d->analysis && walks(d->request) && !copies_heap(d->request);
+	return d->analysis && walks(d->request) && !copies_heap(d);
 }
 
 static struct error *run(struct decoded *d, Goheapd__ScanResult *result)

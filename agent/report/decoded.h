@@ -48,7 +48,8 @@ struct decoded {
 	struct graph *graph;
 	struct label_owners owners; /* empty unless labels are wanted */
 	struct mark *mark;
-	struct analysis *analysis;  /* NULL unless the request asks for one, or keeps what is decoded */
+	struct analysis
+	    *analysis; /* NULL unless the request asks for one, or keeps what is decoded */
 	struct label_usage sets;    /* by label set; empty unless labels are wanted */
 	struct memory_need need;    /* zero in a census */
 	struct range_list metadata; /* the runtime's own tables; joined */

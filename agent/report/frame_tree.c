@@ -361,8 +361,8 @@ static struct error *sort_nodes(const struct folding *f, struct ordered *order, 
 		qsort(&order[i], end - i, sizeof(*order), by_order);
 		for (uint32_t k = i; k < end && !err; k++) {
 			const struct frame_tree_node *node = &tree->nodes[order[k].node];
-			uint32_t parent = node->parent == FRAME_TREE_TOP ? node->parent
-									 : ranks[node->parent];
+			uint32_t parent =
+			    node->parent == FRAME_TREE_TOP ? node->parent : ranks[node->parent];
 
 			err = copy_node(tree, node, parent, into, &ranks[order[k].node]);
 			if (!err)

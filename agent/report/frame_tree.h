@@ -25,8 +25,8 @@ struct frame_tree_sizes {
 struct frame_tree_node {
 	uint32_t parent; /* or FRAME_TREE_TOP; less than its own number */
 	uint32_t frame;
-	uint32_t depth; /* of roots 1 */
-	uint32_t labels; /* of roots: a number of the caller's, or FRAME_TREE_NO_LABELS */
+	uint32_t depth;    /* of roots 1 */
+	uint32_t labels;   /* of roots: a number of the caller's, or FRAME_TREE_NO_LABELS */
 	uint64_t expected; /* bytes at it and below, as far as they were announced */
 	struct frame_tree_sizes own;
 };

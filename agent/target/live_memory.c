@@ -191,7 +191,7 @@ static void live_free(struct memory *memory)
 	free(live);
 }
 
-static const struct memory_ops live_ops = { live_read, live_free };
+static const struct memory_ops live_ops = { .read = live_read, .free = live_free };
 
 /*
  * maps shows the file below, and its device, where a file system lies on another (overlayfs) or has

@@ -97,6 +97,11 @@ struct error *memory_read(struct memory *memory, taddr addr, void *buf, size_t s
 	return NULL;
 }
 
+const void *memory_held(const struct memory *memory, taddr addr, size_t size)
+{
+	return memory->ops->held ? memory->ops->held(memory, addr, size) : NULL;
+}
+
 struct error *memory_u8(struct memory *memory, taddr addr, uint8_t *ret)
 {
 	return memory_read(memory, addr, ret, sizeof(*ret));

@@ -21,6 +21,8 @@ struct memory_ops {
 	 * several threads at once.
 	 */
 	struct error *(*read)(struct memory *memory, taddr addr, void *buf, size_t size);
+	/* NULL, or where size bytes at addr lie in our own memory; NULL if they do not. */
+	const void *(*held)(const struct memory *memory, taddr addr, size_t size);
 	void (*free)(struct memory *memory);
 };
 
@@ -48,6 +50,9 @@ must_check struct error *memory_read(struct memory *memory, taddr addr, void *bu
 /* The same past the cache, for large runs; any number of threads at once. */
 must_check struct error *memory_read_bulk(struct memory *memory, taddr addr, void *buf,
 					  size_t size);
+
+/* The bytes themselves where a memory is a copy that has them in one place, else NULL. */
+const void *memory_held(const struct memory *memory, taddr addr, size_t size);
 
 must_check struct error *memory_u8(struct memory *memory, taddr addr, uint8_t *ret);
 must_check struct error *memory_u32(struct memory *memory, taddr addr, uint32_t *ret);

@@ -39,7 +39,8 @@ static void snapshot_free_memory(struct memory *memory)
 	free(memory);
 }
 
-static const struct memory_ops snapshot_ops = { snapshot_read, snapshot_free_memory };
+static const struct memory_ops snapshot_ops = { .read = snapshot_read,
+						.free = snapshot_free_memory };
 
 struct error *snapshot_memory_open(int mem_fd, struct memory **ret)
 {

@@ -16,8 +16,8 @@ enum {
 	LIMIT_MESSAGE_DEPTH = 24,
 
 	/* Bytes of one message on the wire. */
-	LIMIT_REQUEST_BYTES = 4 * MIB,  /* what a request line holds: labels to select by */
-	LIMIT_ANSWER_BYTES = 256 * MIB, /* some millions of goroutines */
+	LIMIT_REQUEST_BYTES = 4 * MIB,       /* what a request line holds: labels to select by */
+	LIMIT_ANSWER_BYTES = 256 * MIB,      /* some millions of goroutines */
 	LIMIT_KEEPER_ORDER_BYTES = 64 * KIB, /* two lists of patterns */
 	LIMIT_KEEPER_EVENT_BYTES = 64 * KIB,
 	LIMIT_TARGET_EVENT_BYTES = 64 * MIB, /* registers of 16,384 threads */

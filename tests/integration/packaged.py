@@ -20,6 +20,7 @@ from tap import Suite, check, check_equal, note
 
 TRIES = 5  # to meet a program just after a collection with little allocated since
 NEAR = 0.01  # live bytes against the program's own figure
+TYPED = 0.2  # share of live bytes whose type is known, at the least
 
 suite = Suite()
 
@@ -74,6 +75,16 @@ def check_goroutines(daemon, pid):
         check(all(frame["function"] for frame in goroutine["frames"]), f"{goroutine}")
 
 
+def check_types(daemon, name, pid):
+    """There is no DWARF: types are the runtime's own, and what follows from them."""
+    histogram = daemon.scan(pid, endpoint="histogram")
+    check_equal(histogram["scan"]["detail"]["types"], "runtime types", "types")
+    typed, untyped = histogram["typed_bytes"], histogram["unknown"]["bytes"]
+    check_equal(sum(row["bytes"] for row in histogram["types"]), typed, "typed bytes")
+    note(f"{name}: {typed / (typed + untyped):.1%} of {typed + untyped} bytes typed")
+    check(typed >= TYPED * (typed + untyped), f"{typed} of {typed + untyped} bytes are typed")
+
+
 def own_figure(pprof):
     """HeapAlloc right after a collection that the program makes for this."""
     return int(re.search(r"^# HeapAlloc = (\d+)$", get(f"{pprof}/heap?gc=1&debug=1"), re.M)[1])
@@ -107,6 +118,7 @@ def check_program(name, *arguments, port, ready, load=(), pprof=None, version=No
             if version:
                 check(scan["go_version"].startswith(version), scan["go_version"])
             check_goroutines(daemon, process.pid)
+            check_types(daemon, name, process.pid)
             if pprof:
                 check_live(daemon, process.pid, base + pprof)
 

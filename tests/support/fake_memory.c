@@ -66,7 +66,7 @@ static void free_fake(struct memory *memory)
 
 struct fake_memory *fake_memory_new(void)
 {
-	static const struct memory_ops ops = { read_fake, free_fake };
+	static const struct memory_ops ops = { .read = read_fake, .free = free_fake };
 	struct fake_memory *fake = calloc(1, sizeof(*fake));
 
 	assert(fake);

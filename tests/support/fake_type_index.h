@@ -1,6 +1,6 @@
 /*
- * A made-up index of DWARF: what agent/binary/type_index.h says, over arrays that a test fills. Type
- * 0 of the array is none, as the index has it.
+ * A made-up index of DWARF: what agent/binary/type_index.h says, over arrays that a test fills.
+ * Type 0 of the array is none, as the index has it.
  */
 #ifndef TESTS_SUPPORT_FAKE_TYPE_INDEX_H
 #define TESTS_SUPPORT_FAKE_TYPE_INDEX_H

@@ -160,8 +160,8 @@ static struct error *run(pid_t pid, struct facts *facts)
 	if (!err)
 		err = open_index(facts);
 	if (!err)
-		err = module_table_read(facts->target.memory, facts->target.layout,
-					&facts->modules);
+		err =
+		    module_table_read(facts->target.memory, facts->target.layout, &facts->modules);
 	if (!err)
 		err = go_types_new(facts->target.memory, facts->target.layout, facts->modules,
 				   facts->index, facts->target.load_bias, &facts->types);

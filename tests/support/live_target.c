@@ -76,7 +76,7 @@ static struct error *open_proc(pid_t pid, const char *name, int *ret)
 
 static struct error *open_memory(pid_t pid, struct memory **ret)
 {
-	static const struct memory_ops ops = { proc_memory_read, proc_memory_free };
+	static const struct memory_ops ops = { .read = proc_memory_read, .free = proc_memory_free };
 	struct proc_memory *proc = calloc(1, sizeof(*proc));
 	struct error *err;
 

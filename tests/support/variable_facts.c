@@ -101,9 +101,8 @@ static struct error *read_variables(struct facts *facts)
 	const struct live_target *t = &facts->target;
 	size_t before = allocated();
 	double began = seconds();
-	struct error *err =
-	    go_types_new(t->memory, t->layout, facts->modules, facts->index, t->load_bias,
-			 &facts->types);
+	struct error *err = go_types_new(t->memory, t->layout, facts->modules, facts->index,
+					 t->load_bias, &facts->types);
 
 	if (!err)
 		err = variable_table_read(facts->types, facts->modules, facts->scan.goroutines,
@@ -123,8 +122,8 @@ static struct error *run(pid_t pid, struct facts *facts)
 	if (!err)
 		err = open_index(facts);
 	if (!err)
-		err = module_table_read(facts->target.memory, facts->target.layout,
-					&facts->modules);
+		err =
+		    module_table_read(facts->target.memory, facts->target.layout, &facts->modules);
 	if (!err)
 		err = live_scan_init(&facts->target, facts->modules, facts->threads.threads,
 				     facts->threads.count, &facts->scan);

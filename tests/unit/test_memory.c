@@ -30,7 +30,7 @@ static void array_free(struct memory *memory)
 
 static struct array_memory *array_new(void)
 {
-	static const struct memory_ops ops = { array_read, array_free };
+	static const struct memory_ops ops = { .read = array_read, .free = array_free };
 	struct array_memory *array = calloc(1, sizeof(*array));
 
 	assert_non_null(array);

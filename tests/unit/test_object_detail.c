@@ -539,6 +539,7 @@ static void the_way_leads_from_a_root_by_frames(void **state)
 	place = fake_walk_add(f->a.walk, f->first, REFERENCE_ROOT, root, first, 1);
 	place = fake_walk_add(f->a.walk, f->first + 1, place, 0, second, 2);
 	fake_walk_add(f->a.walk, f->first + 2, place, 0, NULL, 0);
+	fake_walk_set_type(f->a.walk, f->first + 2, TYPE_UNKNOWN, false);
 	analysed_heap_mark(&f->a);
 	o = show(f, f->first + 2);
 	assert_int_equal(o->n_path, 5);
@@ -553,6 +554,25 @@ static void the_way_leads_from_a_root_by_frames(void **state)
 	assert_bytes(o->path[4]->frame, "$sub_objects$");
 	assert_true(o->path[4]->address == analysed_heap_address(&f->a, f->first + 2));
 	assert_false(o->path_cut);
+	fixture_free(f);
+}
+
+static void a_block_of_a_container_is_no_step(void **state)
+{
+	static const char *const step[] = { "index. (map[int]main.Item)" };
+	struct fixture *f = fixture_new();
+	const Goheapd__Object *o;
+	uint32_t root = fake_walk_add_root(f->a.walk, "main.items"), place;
+
+	(void)state;
+	place = fake_walk_add(f->a.walk, f->first, REFERENCE_ROOT, root, step, 1);
+	fake_walk_add(f->a.walk, f->first + 1, place, 0, NULL, 0);
+	analysed_heap_point(&f->a, f->first, 5, f->first + 1);
+	analysed_heap_mark(&f->a);
+	o = show(f, f->first + 1);
+	assert_int_equal(o->n_path, 2);
+	assert_bytes(o->path[1]->frame, "index. (map[int]main.Item)");
+	assert_true(o->path[1]->address == analysed_heap_address(&f->a, f->first + 1));
 	fixture_free(f);
 }
 
@@ -613,6 +633,7 @@ int main(void)
 		cmocka_unit_test(a_referrer_that_cannot_be_read_is_told),
 		cmocka_unit_test(too_many_referrers_are_cut),
 		cmocka_unit_test(the_way_leads_from_a_root_by_frames),
+		cmocka_unit_test(a_block_of_a_container_is_no_step),
 		cmocka_unit_test(the_middle_of_a_long_way_is_left_out),
 		cmocka_unit_test(an_address_of_no_object_is_not_found),
 	};
