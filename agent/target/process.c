@@ -188,11 +188,31 @@ static uint64_t namespace_of(const struct process *process, pid_t tid, const cha
 	return namespace_inode(path);
 }
 
+/* One that has ended counts, too. */
+static bool is_exiting(const struct process *process, pid_t tid)
+{
+	struct procfs_stat stat;
+	struct error *err = procfs_stat(process->procfs, process->pid, tid, &stat);
+
+	if (err) {
+		error_free(err);
+		return true;
+	}
+	return stat.flags & PROCFS_FLAG_EXITING;
+}
+
+/*
+ * The link for children cannot be read where the thread has left for a namespace that has no first
+ * process yet, but also of a thread on its way out, which lets go of its namespaces before it is
+ * seen to have ended (kernel/exit.c, do_exit).
+ */
 bool process_child_namespace_differs(const struct process *process, pid_t tid)
 {
 	uint64_t for_children = namespace_of(process, tid, "ns/pid_for_children");
 	uint64_t own = namespace_of(process, tid, "ns/pid");
 
+	if (!for_children && is_exiting(process, tid))
+		return false;
 	return own && own != for_children;
 }
 

@@ -80,7 +80,10 @@ must_check struct error *process_check(const struct process *before);
 /* Whether the live thread, if it can be asked, runs another executable than it did then. */
 bool process_image_changed(const struct process *process);
 
-/* Whether a child of that thread would live in another pid namespace than the thread. */
+/*
+ * Whether a child of that thread would live in another pid namespace than the thread. No for one
+ * that is ending, which makes none.
+ */
 bool process_child_namespace_differs(const struct process *process, pid_t tid);
 
 /* AT_ENTRY of a descriptor of /proc/PID/auxv: where the program began. ERROR_GONE without one. */

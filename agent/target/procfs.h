@@ -53,7 +53,12 @@ struct procfs_stat {
 	int exit_signal; /* what its end sends to its parent; 0: nothing, -1: it is a thread */
 };
 
-enum { PROCFS_FLAG_FORKNOEXEC = 0x40, PROCFS_FLAG_KTHREAD = 0x200000 }; /* the kernel's PF_* */
+/* The kernel's PF_* (include/linux/sched.h). */
+enum {
+	PROCFS_FLAG_EXITING = 0x4,
+	PROCFS_FLAG_FORKNOEXEC = 0x40,
+	PROCFS_FLAG_KTHREAD = 0x200000
+};
 
 must_check struct error *procfs_stat(const struct procfs *procfs, pid_t pid, pid_t tid,
 				     struct procfs_stat *ret);

@@ -249,7 +249,8 @@ def _():
                 os.kill(target.pid, signal.SIGKILL)
                 # far less than the tool's patience, for which a wait in vain would hold it up
                 check_equal(target.process.wait(3), KILLED, "how the target ended")
-                check(json.loads(taker.stdout.read())["error"] in ("gone", "no process"), "error")
+                answer = json.loads(taker.stdout.read())
+                check(answer["error"] in ("gone", "no process"), answer)
 
 
 @suite.test("a program that is stopped and told to go on all the time is left to it")
