@@ -408,7 +408,6 @@ static struct error *check_need(const struct decoder_target *target,
 	struct memory_need_input input = {
 		.extent = &extent,
 		.labels = task->want_labels,
-		.retained = task->analysis && analysis_wants_retained(task->analysis),
 		.threads = task->workers,
 	};
 	struct error *err;
@@ -425,6 +424,8 @@ static struct error *check_need(const struct decoder_target *target,
 	if (err)
 		return err;
 	input.base = memory_need_taken();
+	input.questions = memory_need_questions(task->analysis, task->keep,
+						target->opened->mode == GOHEAPD__MODE__MODE_STOP);
 	input.goroutines = (uint32_t)goroutines;
 	memory_need_find(&input, &need);
 	return need.least > task->memory_limit ? memory_need_refuse(&need, task->memory_limit, NULL)

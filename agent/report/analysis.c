@@ -4,8 +4,10 @@
 
 #include "agent/analysis/graph.h"
 #include "agent/analysis/heap_copy.h"
+#include "agent/analysis/mark.h"
 #include "agent/analysis/reference_walk.h"
 #include "agent/goruntime/go_type.h"
+#include "agent/goruntime/span.h"
 #include "agent/goruntime/variable_table.h"
 #include "agent/report/analysed.h"
 #include "agent/report/analysis_report.h"
@@ -21,6 +23,7 @@ struct analysis {
 	struct variable_table *variables;
 	struct reference_walk *walk;
 	struct retained *retained; /* NULL until it is asked for */
+	uint64_t copy_bytes;       /* of the copy, also before it is made */
 	bool has_walked;
 	bool memory_is_gone;
 };
@@ -37,10 +40,34 @@ void analysis_free(struct analysis *analysis)
 	free(analysis);
 }
 
-/* What the limit leaves beside the graph and its marking; 0: there is none. */
+static bool wants_chains(const struct analysis *analysis)
+{
+	const struct decode_request *r = analysis->decoded->request;
+
+	return r->keeps || analysis_wants_chains(r->analysis);
+}
+
+/* What is held for the objects beside graph and marking. */
+static uint64_t memory_taken(const struct analysis *a)
+{
+	const struct decoded *d = a->decoded;
+
+	if (!a->has_walked)
+		return a->copy_bytes;
+	return a->copy_bytes + memory_need_walked(span_table_object_end(d->spans),
+						  mark_totals(d->mark)->live_objects,
+						  wants_chains(a));
+}
+
+/* What the limit leaves, at least 1; 0: there is none. */
 static uint64_t memory_left(const struct analysis *analysis)
 {
-	return graph_memory_left(analysis->decoded->graph);
+	uint64_t left = graph_memory_left(analysis->decoded->graph);
+	uint64_t taken = memory_taken(analysis);
+
+	if (!left)
+		return 0;
+	return left > taken ? left - taken : 1;
 }
 
 static struct error *read_types(struct analysis *a)
@@ -66,7 +93,7 @@ static struct error *prepare_walk(struct analysis *a)
 		.specials = d->specials,
 		.variables = a->variables,
 		.types = a->types,
-		.types_only = !d->request->keeps && !analysis_wants_chains(d->request->analysis),
+		.types_only = !wants_chains(a),
 		.thread_count = d->request->worker_count,
 		.memory_limit = memory_left(a),
 	};
@@ -78,8 +105,8 @@ static struct error *copy_heap(struct analysis *a)
 {
 	const struct decoded *d = a->decoded;
 
-	return heap_copy_new(d->request->memory, d->spans, d->request->worker_count, memory_left(a),
-			     &a->copy);
+	return heap_copy_new(d->request->memory, d->spans, d->request->worker_count,
+			     graph_memory_left(d->graph), &a->copy);
 }
 
 struct error *analysis_read(struct decoded *decoded, bool walks, bool copies_heap,
@@ -95,6 +122,7 @@ struct error *analysis_read(struct decoded *decoded, bool walks, bool copies_hea
 		*ret = take(a);
 		return NULL;
 	}
+	a->copy_bytes = copies_heap ? heap_copy_need(decoded->spans) : 0;
 	err = read_types(a);
 	if (!err)
 		err = prepare_walk(a);
@@ -171,7 +199,6 @@ struct error *analysis_answer(struct analysis *analysis, const Goheapd__Analysis
 		.labels = d->labels,
 		.build = d->request->build,
 		.thread_count = d->request->worker_count,
-		.memory_limit = memory_left(analysis),
 	};
 	struct error *err = NULL;
 
@@ -181,6 +208,7 @@ struct error *analysis_answer(struct analysis *analysis, const Goheapd__Analysis
 		err = find_retained(analysis);
 	if (!err && query->goroutine_retained && d->list)
 		goroutine_list_fill_retained(d->list, analysis->retained, result);
+	analysed.memory_limit = memory_left(analysis);
 	/* what an earlier question had found is no part of this answer */
 	analysed.retained = analysis_wants_retained(query) ? analysis->retained : NULL;
 	if (!err)

@@ -174,7 +174,7 @@ static void find_need(struct decoded *d)
 		.spans_read = true,
 		.labels = r->want_labels,
 		.many_parties = d->labels && label_table_count(d->labels) + 3 > MARK_PARTIES_MAX,
-		.retained = r->analysis && analysis_wants_retained(r->analysis),
+		.questions = memory_need_questions(r->analysis, r->keeps, r->stopped),
 		.goroutines = goroutine_table_count(d->goroutines),
 		.threads = r->worker_count,
 	};
@@ -318,12 +318,13 @@ static bool walks(const struct decode_request *r)
 enum {
 	COPY_MAX =
 	    1 << 30,    /* bytes that are copied although they could be read from the snapshot */
-	COPY_SHARE = 2, /* of what the memory limit leaves: one part in so many */
+	COPY_SHARE = 4, /* of what the memory limit leaves: one part in so many */
 };
 
 /*
  * Following chains reads much of the heap several times, and while it does a snapshot costs the
- * target. So what it needs is copied first, unless that would take too much.
+ * target. So what it needs is copied first, unless that would take too much of what the walk may
+ * need itself.
  */
 static bool is_small(const struct decoded *d)
 {

@@ -8,6 +8,7 @@
 
 #include "agent/goruntime/heap_extent.h"
 #include "agent/goruntime/span_table.h"
+#include "agent/report/analysis_report.h"
 
 /* Bytes; what they are for is in agent/analysis. */
 enum {
@@ -32,6 +33,27 @@ enum {
 	DOMINATOR_BYTES = 4,
 	DOMINATOR_NUMBER_BYTES = 32,
 	DOMINATOR_EDGE_BYTES = 4,
+	/*
+	 * reference_private.h: by span, by slot, by slot of what is known for a while (met,
+	 * settled), by live object of chains. At its worst a level, the one after it and what is
+	 * left for later hold all objects (items and extents, in arrays that grow by half, and
+	 * sorted), nothing is settled, and everything that leads anywhere is found before any of it
+	 * is claimed.
+	 */
+	WALK_SPAN_BYTES = 64,
+	WALK_SLOT_BYTES = 4,
+	WALK_SLOT_BITS = 2,
+	WALK_CHAIN_BYTES = 13,
+	WALK_ITEM_BYTES = 160,
+	WALK_UNSETTLED_BYTES = 80, /* by slot that may hold pointers */
+	WALK_EDGE_BYTES = 80,
+	/* reference_profile.c: by live object; frame_tree.h: by node. */
+	PROFILE_BYTES = 12,
+	PROFILE_NODE_BYTES = 160,
+	PROFILE_SAMPLE_NODES = 16,
+	PROFILE_NODES_MIN = 64 << 10,
+	/* dominator_classes.c: by slot. */
+	CLASS_BYTES = 12,
 	/* What reading spans takes for a while, beside what stays. */
 	SPAN_READING_BYTES = 3 * sizeof(struct span_candidate),
 	GOROUTINE_BYTES = 2 << 10, /* its roots and its part of the answer */
@@ -89,24 +111,105 @@ static uint64_t retained_bytes(const struct memory_need_input *input)
 	const struct heap_extent *extent = input->extent;
 	uint64_t owners = extent->slots / 8;
 
-	if (!input->retained)
+	if (!input->questions.retained)
 		return 0;
+	if (input->questions.walks)
+		owners += extent->slots * CLASS_BYTES;
 	return owners + 2 * extent->slots / 8 + extent->pointer_slots * DOMINATOR_NUMBER_BYTES +
 	       extent->pointer_words * DOMINATOR_EDGE_BYTES;
 }
+
+/* ---- questions about objects ---- */
+
+struct memory_need_questions memory_need_questions(const Goheapd__Analysis *analysis, bool keeps,
+						   bool stopped)
+{
+	struct memory_need_questions questions = { .roots = keeps, .copies = keeps };
+
+	if (!analysis)
+		return questions;
+	questions.walks = analysis_wants_walk(analysis);
+	questions.roots |= questions.walks;
+	questions.chains = keeps || analysis_wants_chains(analysis);
+	questions.copies |= stopped && questions.walks;
+	questions.retained = analysis_wants_retained(analysis);
+	questions.holders = analysis->label_types;
+	if (analysis->profile)
+		questions.samples = analysis->profile->max_samples;
+	return questions;
+}
+
+/* What they take of any heap of this extent. */
+static uint64_t least_bytes_of_questions(const struct memory_need_input *input)
+{
+	const struct memory_need_questions *questions = &input->questions;
+	const struct heap_extent *extent = input->extent;
+	uint64_t bytes = 0;
+
+	if (questions->roots)
+		bytes += extent->spans * WALK_SPAN_BYTES + extent->slots / 8;
+	if (questions->walks)
+		bytes += extent->slots * WALK_SLOT_BYTES + extent->slots * (WALK_SLOT_BITS - 1) / 8;
+	if (questions->copies)
+		bytes += extent->pointer_words * 8 + extent->spans * 8;
+	if (questions->retained)
+		bytes += extent->slots * DOMINATOR_BYTES;
+	if (questions->holders)
+		bytes += extent->slots * COLOR_BYTES;
+	return bytes;
+}
+
+static uint64_t profile_bytes(const struct memory_need_input *input)
+{
+	const struct memory_need_questions *questions = &input->questions;
+	uint64_t slots = input->extent->slots;
+	uint64_t nodes =
+	    max((uint64_t)questions->samples * PROFILE_SAMPLE_NODES, PROFILE_NODES_MIN);
+
+	if (!questions->samples)
+		return 0;
+	return slots * PROFILE_BYTES + nodes * PROFILE_NODE_BYTES;
+}
+
+/* What they may take beside that: every object might be live, and led to by every pointer. */
+static uint64_t most_bytes_of_questions(const struct memory_need_input *input)
+{
+	const struct memory_need_questions *questions = &input->questions;
+	const struct heap_extent *extent = input->extent;
+	uint64_t bytes = retained_bytes(input) + profile_bytes(input);
+
+	if (questions->walks)
+		bytes += extent->slots * WALK_ITEM_BYTES +
+			 extent->pointer_slots * WALK_UNSETTLED_BYTES +
+			 extent->pointer_words * WALK_EDGE_BYTES;
+	if (questions->chains)
+		bytes += extent->slots * WALK_CHAIN_BYTES;
+	if (questions->copies) /* what lies behind the last slot of a span */
+		bytes += extent->pointer_words + extent->spans * GO_PAGE_SIZE;
+	else if (questions->walks) /* it is copied where there is enough for both */
+		bytes += extent->pointer_words * 9 + extent->spans * (GO_PAGE_SIZE + 8);
+	return bytes;
+}
+
+uint64_t memory_need_walked(uint64_t slots, uint64_t live_objects, bool chains)
+{
+	return slots * WALK_SLOT_BYTES + (chains ? live_objects * WALK_CHAIN_BYTES : 0);
+}
+
+/* ---- all of it ---- */
 
 void memory_need_find(const struct memory_need_input *input, struct memory_need *ret)
 {
 	const struct heap_extent *extent = input->extent;
 	uint64_t base = input->base + MARGIN_BYTES;
-	uint64_t fixed = fixed_bytes(extent);
 
 	if (!input->spans_read)
 		base += extent->slots * 3 / 8 + extent->spans * (sizeof(struct span) + 32);
 	ret->base = base;
-	ret->least = base + fixed + (input->retained ? extent->slots * DOMINATOR_BYTES : 0);
+	ret->plain = base + fixed_bytes(extent);
+	ret->least = ret->plain + least_bytes_of_questions(input);
 	ret->enough = ret->least + base / 8 + edge_bytes(extent, input->threads) +
-		      label_bytes(input) + retained_bytes(input) +
+		      label_bytes(input) + most_bytes_of_questions(input) +
 		      (uint64_t)input->goroutines * GOROUTINE_BYTES;
 	if (!input->spans_read)
 		ret->enough += extent->spans * SPAN_READING_BYTES;
@@ -136,6 +239,12 @@ uint64_t memory_need_left(const struct memory_need *need, uint64_t limit)
 struct error *memory_need_refuse(const struct memory_need *need, uint64_t limit, struct error *err)
 {
 	error_free(err);
+	if (need->plain != need->least)
+		return error_new(ERROR_OUT_OF_MEMORY,
+				 "the scan needs at least %" PRIu64 " bytes of memory, and %" PRIu64
+				 " are enough in any case; max_scan_memory is %" PRIu64
+				 ". Without its questions about objects it needs at least %" PRIu64,
+				 need->least, need->enough, limit, need->plain);
 	return error_new(ERROR_OUT_OF_MEMORY,
 			 "the scan needs at least %" PRIu64 " bytes of memory, and %" PRIu64
 			 " are enough in any case; max_scan_memory is %" PRIu64
