@@ -101,12 +101,14 @@ static struct error *check_metrics(const struct exchange *exchange)
 
 /*
  * detail=1 says of what types the memory of label sets is, which takes a walk of all that is live.
- * A kept scan tells what it was made with.
+ * A census has none of it.
  */
 static bool wants_types(const struct exchange *exchange)
 {
-	return exchange->params.labels.detail && !exchange->kept &&
-	       exchange->params.depth == GOHEAPD__DEPTH__DEPTH_FULL;
+	Goheapd__Depth depth =
+	    exchange->kept ? exchange->kept->scan->key.depth : exchange->params.depth;
+
+	return exchange->params.labels.detail && depth == GOHEAPD__DEPTH__DEPTH_FULL;
 }
 
 struct error *answer_memusage(struct exchange *exchange)

@@ -367,27 +367,48 @@ static struct error *move_warnings(Goheapd__ScanInfo *from, Goheapd__ScanInfo *t
 	return NULL;
 }
 
+/* The caller frees *ret with free_unpacked. */
+static struct error *copy_result(const Goheapd__ScanResult *result, Goheapd__ScanResult **ret)
+{
+	size_t size = goheapd__scan_result__get_packed_size(result);
+	uint8_t *bytes scoped(freep) = malloc(size);
+
+	if (!bytes)
+		return &error_nomem;
+	goheapd__scan_result__pack(result, bytes);
+	*ret = goheapd__scan_result__unpack(NULL, size, bytes);
+	return *ret ? NULL : &error_nomem;
+}
+
+static struct error *copy_usage(const Goheapd__ScanResult *first, Goheapd__ScanResult **ret)
+{
+	Goheapd__ScanResult part = GOHEAPD__SCAN_RESULT__INIT;
+
+	part.identity = first->identity;
+	part.scan = first->scan;
+	part.memory = first->memory;
+	part.stacks = first->stacks;
+	part.gc = first->gc;
+	part.cgroup = first->cgroup;
+	part.has_rss_bytes = first->has_rss_bytes;
+	part.rss_bytes = first->rss_bytes;
+	return copy_result(&part, ret);
+}
+
 /* The result's own copy of what the first one says; with the agent's figures, which are right. */
 static struct error *repeat_first(const struct kept_scan *scan, Goheapd__ScanResult *result)
 {
 	const Goheapd__ScanResult *first = scan->scan->answer->scan;
 	Goheapd__ScanResult head = GOHEAPD__SCAN_RESULT__INIT;
 	Goheapd__ScanResult *copy;
-	uint8_t *bytes scoped(freep) = NULL;
-	size_t size;
 	struct error *err;
 
 	head.identity = first->identity;
 	head.scan = first->scan;
 	head.heap = first->heap;
-	size = goheapd__scan_result__get_packed_size(&head);
-	bytes = malloc(size);
-	if (!bytes)
-		return &error_nomem;
-	goheapd__scan_result__pack(&head, bytes);
-	copy = goheapd__scan_result__unpack(NULL, size, bytes);
-	if (!copy)
-		return &error_nomem;
+	err = copy_result(&head, &copy);
+	if (err)
+		return err;
 	SWAP(result->identity, copy->identity);
 	SWAP(result->scan, copy->scan);
 	SWAP(result->heap, copy->heap);
@@ -422,6 +443,34 @@ struct error *kept_scan_ask(struct kept_scans *kept, struct kept_scan *scan,
 	return scan_new(&key, scan->scan->id, scan->scan->started_us, answer, ret);
 }
 
+/* What the types that label sets hold are told with is the first result's, but for the labels. */
+static struct error *ask_for_types(struct kept_scans *kept, struct kept_scan *scan,
+				   const Goheapd__Analysis *analysis,
+				   const struct patience *patience, struct scan **ret)
+{
+	struct scan *asked scoped(scan_releasep) = NULL;
+	struct error *err = kept_scan_ask(kept, scan, analysis, patience, &asked);
+	Goheapd__ScanResult *copy, *result;
+
+	if (err)
+		return err;
+	result = asked->answer->scan;
+	if (!result->labels)
+		return error_new(ERROR_SYSTEM, "the agent says nothing of labels");
+	err = copy_usage(scan->scan->answer->scan, &copy);
+	if (err)
+		return err;
+	SWAP(result->memory, copy->memory);
+	SWAP(result->stacks, copy->stacks);
+	SWAP(result->gc, copy->gc);
+	SWAP(result->cgroup, copy->cgroup);
+	result->has_rss_bytes = copy->has_rss_bytes;
+	result->rss_bytes = copy->rss_bytes;
+	goheapd__scan_result__free_unpacked(copy, NULL);
+	*ret = take(asked);
+	return NULL;
+}
+
 static const struct {
 	unsigned part;
 	const char *name;
@@ -433,8 +482,21 @@ static const struct {
 	{ SCAN_DEAD_GOROUTINES, "dead goroutines" },
 };
 
+/* Detail can be asked of the graph. */
+static bool labels_answer(const struct kept_scan *scan, const struct label_query *labels,
+			  const Goheapd__Analysis *analysis)
+{
+	const struct label_query *had = scan->scan->key.labels;
+	struct label_query wanted = *labels;
+
+	if (analysis && analysis->label_types)
+		wanted.detail = had && had->detail;
+	return label_query_is_empty(&wanted) || scan_labels_answer(had, &wanted);
+}
+
 static struct error *check_parts(const struct kept_scan *scan, unsigned parts,
-				 const struct label_query *labels)
+				 const struct label_query *labels,
+				 const Goheapd__Analysis *analysis)
 {
 	unsigned lacking = parts & ~scan->scan->key.parts;
 
@@ -445,8 +507,7 @@ static struct error *check_parts(const struct kept_scan *scan, unsigned parts,
 			    "scan %s was made without %s; ask without scan= for a new one",
 			    scan->scan->id, part_names[i].name);
 	}
-	if (parts & SCAN_LABELS && labels && !label_query_is_empty(labels) &&
-	    !scan_labels_answer(scan->scan->key.labels, labels))
+	if (parts & SCAN_LABELS && labels && !labels_answer(scan, labels, analysis))
 		return error_new(ERROR_BAD_REQUEST,
 				 "scan %s was made with other label=, by= or detail=; ask without "
 				 "scan= for a new one",
@@ -458,7 +519,7 @@ struct error *kept_scan_answer(struct kept_scans *kept, struct kept_scan *scan, 
 			       const struct label_query *labels, const Goheapd__Analysis *analysis,
 			       const struct patience *patience, struct scan **ret)
 {
-	struct error *err = check_parts(scan, parts, labels);
+	struct error *err = check_parts(scan, parts, labels, analysis);
 
 	if (err)
 		return err;
@@ -466,6 +527,8 @@ struct error *kept_scan_answer(struct kept_scans *kept, struct kept_scan *scan, 
 		*ret = scan_acquire(scan->scan);
 		return NULL;
 	}
+	if (parts & SCAN_LABELS)
+		return ask_for_types(kept, scan, analysis, patience, ret);
 	if (parts)
 		return error_new(ERROR_BAD_REQUEST,
 				 "scan %s was made without retained sizes of goroutines; ask "

@@ -23,6 +23,7 @@
 #include "agent/report/decoded.h"
 #include "agent/report/goroutine_list.h"
 #include "agent/report/goroutine_origin.h"
+#include "agent/report/label_report.h"
 #include "agent/report/resident.h"
 #include "agent/report/scan_report.h"
 #include "agent/target/maps.h"
@@ -37,7 +38,6 @@ void decoded_trim(struct decoded *decoded)
 	goroutine_list_free(take(decoded->list));
 	stack_walker_free(take(decoded->walker));
 	free(take(decoded->scans));
-	label_usage_fini(&decoded->sets);
 	range_list_fini(&decoded->metadata);
 	range_list_fini(&decoded->stacks);
 }
@@ -452,10 +452,22 @@ struct error *decode_run_kept(const struct decode_request *request, struct decod
 	return err;
 }
 
+/* What types label sets hold is told in a report of its own: the first may have had no detail. */
+static struct error *report_labels(struct decoded *decoded, Goheapd__ScanResult *result)
+{
+	if (!decoded->request->want_labels)
+		return error_new(ERROR_UNSUPPORTED, "label sets were not kept with the scan");
+	return label_report_fill(decoded, true, result);
+}
+
 struct error *decode_answer(struct decoded *decoded, const Goheapd__Analysis *analysis,
 			    Goheapd__ScanResult *result)
 {
+	struct error *err = NULL;
+
 	if (!decoded->analysis)
 		return error_new(ERROR_UNSUPPORTED, "a census keeps no objects");
-	return analysis_answer(decoded->analysis, analysis, result);
+	if (analysis->label_types)
+		err = report_labels(decoded, result);
+	return err ? err : analysis_answer(decoded->analysis, analysis, result);
 }

@@ -15,7 +15,7 @@
 struct report {
 	const struct decoded *decoded;
 	const struct label_usage *sets; /* its sets */
-	Goheapd__ScanResult *result;
+	bool detail;
 	Goheapd__LabelReport *message;
 };
 
@@ -50,7 +50,7 @@ static struct error *make_usage(const struct report *r, const struct label_usage
 	goheapd__label_usage__init(message);
 	message->goroutines = goroutines->count;
 	message->stack_bytes = goroutines->stack_bytes;
-	message->has_parked_goroutines = r->decoded->request->want_label_detail;
+	message->has_parked_goroutines = r->detail;
 	message->parked_goroutines = goroutines->parked;
 	if (usage->memory)
 		fill_memory(&usage->memory[party], message);
@@ -137,15 +137,6 @@ static struct error *fill_status(const struct report *r)
 
 /* ---- selection and groups ---- */
 
-static bool is_selected(const struct decoded *d, uint32_t goroutine)
-{
-	const struct goroutine *g = goroutine_table_at(d->goroutines, goroutine);
-
-	return goroutine_is_alive(g) && !g->system &&
-	       label_selection_matches(&d->request->selection,
-				       label_table_of(d->labels, goroutine));
-}
-
 /*
  * The share of a party that is made of whole label sets is the sum of theirs: an object is divided
  * among label sets, whatever else one asks for.
@@ -177,11 +168,8 @@ static struct error *fill_selection(const struct report *r)
 {
 	const struct decoded *d = r->decoded;
 	struct label_usage usage = { 0 };
-	struct error *err = label_usage_init(&usage, d, 2);
+	struct error *err = label_usage_init_selection(&usage, d);
 
-	for (uint32_t i = 0; !err && i < goroutine_table_count(d->goroutines); i++)
-		if (!goroutine_table_at(d->goroutines, i)->system)
-			usage.party_of[i] = !is_selected(d, i);
 	if (!err)
 		err = label_usage_count(&usage, d);
 	if (!err)
@@ -235,19 +223,12 @@ static struct error *list_groups(const struct report *r, const struct label_grou
 	return err;
 }
 
-/* One party more takes those that a selection leaves out. */
 static struct error *count_groups(const struct report *r, const struct label_grouping *grouping,
 				  struct label_usage *usage)
 {
 	const struct decoded *d = r->decoded;
-	struct error *err = label_usage_init(usage, d, grouping->count + 1);
+	struct error *err = label_usage_init_groups(usage, d, grouping);
 
-	for (uint32_t i = 0; !err && i < goroutine_table_count(d->goroutines); i++) {
-		uint32_t group = grouping->group_of[i];
-
-		if (!goroutine_table_at(d->goroutines, i)->system)
-			usage->party_of[i] = group == GROUPING_NONE ? grouping->count : group;
-	}
 	if (!err)
 		err = label_usage_count(usage, d);
 	return err || !grouping->by_label ? err : sum_shares(r, usage);
@@ -270,39 +251,6 @@ static struct error *fill_groups(const struct report *r)
 	return err;
 }
 
-/* ---- what does not add up ---- */
-
-static struct error *warn_of_failures(const struct report *r)
-{
-	const struct label_table *labels = r->decoded->labels;
-	uint64_t failed = 0;
-
-	for (enum label_status status = LABEL_UNSUPPORTED; status < LABEL_STATUS_COUNT; status++)
-		failed += label_table_status(labels, status);
-	if (!failed)
-		return NULL;
-	return message_warn(r->result->scan, "labels_incomplete",
-			    "the labels of %" PRIu64
-			    " goroutines could not be read: these are among the unlabelled",
-			    failed);
-}
-
-static struct error *check_shares(const struct report *r)
-{
-	uint64_t sum = 0, live;
-
-	if (!r->sets->memory)
-		return NULL;
-	live = mark_totals(r->decoded->mark)->live_bytes;
-	for (uint32_t party = 0; party < r->sets->party_count; party++)
-		sum += r->sets->memory[party].share_bytes;
-	if (sum == live)
-		return NULL;
-	return message_warn(r->result->scan, "shares_differ",
-			    "the shares sum to %" PRIu64 " bytes, but %" PRIu64 " are live", sum,
-			    live);
-}
-
 static struct error *fill(struct report *r)
 {
 	const struct decode_request *request = r->decoded->request;
@@ -316,14 +264,13 @@ static struct error *fill(struct report *r)
 		err = fill_selection(r);
 	if (!err && request->has_group_by)
 		err = fill_groups(r);
-	if (!err)
-		err = warn_of_failures(r);
-	return err ? err : check_shares(r);
+	return err;
 }
 
-struct error *label_report_fill(const struct decoded *decoded, Goheapd__ScanResult *result)
+struct error *label_report_fill(const struct decoded *decoded, bool detail,
+				Goheapd__ScanResult *result)
 {
-	struct report report = { .decoded = decoded, .sets = &decoded->sets, .result = result };
+	struct report report = { .decoded = decoded, .sets = &decoded->sets, .detail = detail };
 	struct error *err;
 
 	result->labels = malloc(sizeof(*result->labels));
@@ -333,4 +280,43 @@ struct error *label_report_fill(const struct decoded *decoded, Goheapd__ScanResu
 	report.message = result->labels;
 	err = fill(&report);
 	return err ? error_context(err, "labels") : NULL;
+}
+
+/* ---- what does not add up ---- */
+
+static struct error *warn_of_failures(const struct label_table *labels, Goheapd__ScanInfo *scan)
+{
+	uint64_t failed = 0;
+
+	for (enum label_status status = LABEL_UNSUPPORTED; status < LABEL_STATUS_COUNT; status++)
+		failed += label_table_status(labels, status);
+	if (!failed)
+		return NULL;
+	return message_warn(scan, "labels_incomplete",
+			    "the labels of %" PRIu64
+			    " goroutines could not be read: these are among the unlabelled",
+			    failed);
+}
+
+static struct error *check_shares(const struct decoded *d, Goheapd__ScanInfo *scan)
+{
+	uint64_t sum = 0, live;
+
+	if (!d->sets.memory)
+		return NULL;
+	live = mark_totals(d->mark)->live_bytes;
+	for (uint32_t party = 0; party < d->sets.party_count; party++)
+		sum += d->sets.memory[party].share_bytes;
+	if (sum == live)
+		return NULL;
+	return message_warn(scan, "shares_differ",
+			    "the shares sum to %" PRIu64 " bytes, but %" PRIu64 " are live", sum,
+			    live);
+}
+
+struct error *label_report_warn(const struct decoded *decoded, Goheapd__ScanInfo *scan)
+{
+	struct error *err = warn_of_failures(decoded->labels, scan);
+
+	return err ? err : check_shares(decoded, scan);
 }

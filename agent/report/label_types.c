@@ -13,6 +13,7 @@
 #include "agent/goruntime/span.h"
 #include "agent/report/analysed.h"
 #include "agent/report/decoded.h"
+#include "agent/report/label_grouping.h"
 #include "agent/report/message.h"
 #include "agent/report/party_types.h"
 
@@ -40,10 +41,10 @@ static struct error *count_span(const struct analysed *a, const struct label_hol
 }
 
 static struct error *count(const struct decoded *decoded, const struct analysed *a,
-			   struct party_types *types)
+			   const struct label_usage *usage, struct party_types *types)
 {
 	const struct span_table *spans = graph_spans(a->graph);
-	const struct label_attribution input = label_usage_attribution(&decoded->sets, decoded);
+	const struct label_attribution input = label_usage_attribution(usage, decoded);
 	struct label_holders *holders scoped(label_holders_freep) = NULL;
 	struct error *err = label_holders_find(&input, &holders);
 
@@ -54,6 +55,7 @@ static struct error *count(const struct decoded *decoded, const struct analysed 
 
 /* ---- messages ---- */
 
+/* What each party of a partition holds. */
 struct list {
 	Goheapd__TypeRow **rows; /* of all parties, for their names */
 	size_t row_count;
@@ -117,33 +119,101 @@ static struct error *fill_usage(const struct list *list, uint32_t party, Goheapd
 	return err;
 }
 
+static struct error *read_list(const struct decoded *decoded, const struct analysed *analysed,
+			       const struct label_usage *usage, struct list *list)
+{
+	struct party_types types scoped(party_types_fini) = { .used = 0 };
+	struct error *err = count(decoded, analysed, usage, &types);
+
+	if (!err)
+		err = type_tally_rows(&types.all, analysed->types, &list->rows, &list->row_count);
+	return err ? err
+		   : party_types_list(&types, analysed->types, list->rows, list->row_count,
+				      &list->pairs, &list->pair_count);
+}
+
+/* ---- the partitions ---- */
+
 /* Sets are in the order of their parties; those that only system goroutines have were left out. */
-static struct error *fill(const struct decoded *decoded, const struct list *list,
-			  Goheapd__LabelReport *report)
+static struct error *fill_sets(const struct decoded *decoded, const struct analysed *analysed,
+			       Goheapd__LabelReport *report)
 {
 	uint32_t count = label_table_count(decoded->labels);
-	struct error *err = NULL;
+	struct list list scoped(list_fini) = { .row_count = 0 };
+	struct error *err = read_list(decoded, analysed, &decoded->sets, &list);
 	size_t set = 0;
 
 	for (uint32_t i = 0; !err && i < count && set < report->n_sets; i++)
 		if (decoded->sets.goroutines[i].count)
-			err = fill_usage(list, i, report->sets[set++]->usage);
+			err = fill_usage(&list, i, report->sets[set++]->usage);
 	if (!err)
-		err = fill_usage(list, count, report->unlabelled);
-	return err ? err : fill_usage(list, count + 1, report->system);
+		err = fill_usage(&list, count, report->unlabelled);
+	return err ? err : fill_usage(&list, count + 1, report->system);
+}
+
+static struct error *fill_selection(const struct decoded *decoded, const struct analysed *analysed,
+				    Goheapd__LabelUsage *selection)
+{
+	struct label_usage usage scoped(label_usage_fini) = { .party_count = 0 };
+	struct list list scoped(list_fini) = { .row_count = 0 };
+	struct error *err = label_usage_init_selection(&usage, decoded);
+
+	if (!err)
+		err = read_list(decoded, analysed, &usage, &list);
+	return err ? err : fill_usage(&list, 0, selection);
+}
+
+static int by_text(const void *key, const void *value)
+{
+	return label_text_compare(*(const struct label_text *)key,
+				  *(const struct label_text *)value);
+}
+
+/* The report has groups by size, the grouping by value, with those that have none as the first. */
+static uint32_t group_of(const struct label_grouping *grouping, const Goheapd__LabelGroup *group)
+{
+	const struct label_text key = { .bytes = group->value.data, .size = group->value.len };
+	const struct label_text *found = NULL;
+
+	if (group->has_value)
+		found =
+		    bsearch(&key, grouping->values + 1, grouping->count - 1, sizeof(key), by_text);
+	return found ? (uint32_t)(found - grouping->values) : 0;
+}
+
+static struct error *fill_by_group(const struct decoded *decoded, const struct analysed *analysed,
+				   const struct label_grouping *grouping,
+				   Goheapd__LabelReport *report)
+{
+	struct label_usage usage scoped(label_usage_fini) = { .party_count = 0 };
+	struct list list scoped(list_fini) = { .row_count = 0 };
+	struct error *err = label_usage_init_groups(&usage, decoded, grouping);
+
+	if (!err)
+		err = read_list(decoded, analysed, &usage, &list);
+	for (size_t i = 0; !err && i < report->n_groups; i++)
+		err = fill_usage(&list, group_of(grouping, report->groups[i]),
+				 report->groups[i]->usage);
+	return err;
+}
+
+static struct error *fill_groups(const struct decoded *decoded, const struct analysed *analysed,
+				 Goheapd__LabelReport *report)
+{
+	struct label_grouping grouping scoped(label_grouping_fini) = { .count = 0 };
+	struct error *err = label_grouping_init(&grouping, decoded, decoded->request->group_by);
+
+	return err ? err : fill_by_group(decoded, analysed, &grouping, report);
 }
 
 struct error *label_types_fill(const struct decoded *decoded, const struct analysed *analysed,
 			       Goheapd__LabelReport *report)
 {
-	struct party_types types scoped(party_types_fini) = { .used = 0 };
-	struct list list scoped(list_fini) = { .row_count = 0 };
-	struct error *err = count(decoded, analysed, &types);
+	struct error *err = fill_sets(decoded, analysed, report);
 
-	if (!err)
-		err = type_tally_rows(&types.all, analysed->types, &list.rows, &list.row_count);
-	if (!err)
-		err = party_types_list(&types, analysed->types, list.rows, list.row_count,
-				       &list.pairs, &list.pair_count);
-	return err ? err : fill(decoded, &list, report);
+	if (!err && report->selection)
+		err = fill_selection(decoded, analysed, report->selection);
+	if (!err && decoded->request->has_group_by)
+		err = fill_groups(decoded, analysed, report);
+	return err;
 }

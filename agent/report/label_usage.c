@@ -5,6 +5,7 @@
 #include "agent/goruntime/goroutine.h"
 #include "agent/goruntime/label.h"
 #include "agent/report/decoded.h"
+#include "agent/report/label_grouping.h"
 
 void label_usage_fini(struct label_usage *usage)
 {
@@ -66,6 +67,39 @@ struct error *label_usage_init_sets(struct label_usage *usage, const struct deco
 
 		if (goroutine_is_alive(g) && !g->system)
 			usage->party_of[i] = set_party(decoded->labels, i);
+	}
+	return err;
+}
+
+static bool is_selected(const struct decoded *d, uint32_t goroutine)
+{
+	const struct goroutine *g = goroutine_table_at(d->goroutines, goroutine);
+
+	return goroutine_is_alive(g) && !g->system &&
+	       label_selection_matches(&d->request->selection,
+				       label_table_of(d->labels, goroutine));
+}
+
+struct error *label_usage_init_selection(struct label_usage *usage, const struct decoded *decoded)
+{
+	struct error *err = label_usage_init(usage, decoded, 2);
+
+	for (uint32_t i = 0; !err && i < goroutine_table_count(decoded->goroutines); i++)
+		if (!goroutine_table_at(decoded->goroutines, i)->system)
+			usage->party_of[i] = !is_selected(decoded, i);
+	return err;
+}
+
+struct error *label_usage_init_groups(struct label_usage *usage, const struct decoded *decoded,
+				      const struct label_grouping *grouping)
+{
+	struct error *err = label_usage_init(usage, decoded, grouping->count + 1);
+
+	for (uint32_t i = 0; !err && i < goroutine_table_count(decoded->goroutines); i++) {
+		uint32_t group = grouping->group_of[i];
+
+		if (!goroutine_table_at(decoded->goroutines, i)->system)
+			usage->party_of[i] = group == GROUPING_NONE ? grouping->count : group;
 	}
 	return err;
 }

@@ -11,6 +11,7 @@
 #include "proto/base/error.h"
 
 struct decoded;
+struct label_grouping;
 struct mark;
 
 struct party_goroutines {
@@ -33,6 +34,15 @@ void label_usage_fini(struct label_usage *usage);
 /* The partition by label set: sets by number, then goroutines without labels. */
 must_check struct error *label_usage_init_sets(struct label_usage *usage,
 					       const struct decoded *decoded);
+
+/* Party 0 are those that the request selects. */
+must_check struct error *label_usage_init_selection(struct label_usage *usage,
+						    const struct decoded *decoded);
+
+/* By group; one party more are those that a selection leaves out. */
+must_check struct error *label_usage_init_groups(struct label_usage *usage,
+						 const struct decoded *decoded,
+						 const struct label_grouping *grouping);
 
 /* The same partition, to ask more of it; all that it points to is borrowed. */
 struct label_attribution label_usage_attribution(const struct label_usage *usage,

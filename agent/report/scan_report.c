@@ -275,7 +275,9 @@ struct error *scan_report_finish(const struct decoded *decoded, Goheapd__ScanRes
 	if (!err && decoded->list)
 		err = goroutine_list_fill(decoded->list, result);
 	if (!err && decoded->request->want_labels)
-		err = label_report_fill(decoded, result);
+		err = label_report_fill(decoded, decoded->request->want_label_detail, result);
+	if (!err && decoded->request->want_labels)
+		err = label_report_warn(decoded, result->scan);
 	if (!err)
 		err = warn_of_skips(decoded, result);
 	result->scan->depth =

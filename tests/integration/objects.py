@@ -277,6 +277,87 @@ def _():
         check_equal({row["top_types"] is None for row in census["sets"]}, {True}, "census")
 
 
+def without_types(answer):
+    """What detail=1 adds left out, and what differs between two answers from one scan."""
+    if isinstance(answer, dict):
+        return {key: without_types(value) for key, value in answer.items()
+                if key not in ("top_types", "parked_goroutines", "scan")}
+    return [without_types(value) for value in answer] if isinstance(answer, list) else answer
+
+
+def check_top_types(hello, found):
+    """Each tenant's streams hold so many rings of nodes, but for the last tenant, which has none."""
+    rings = hello["shards"] * hello["ring_bytes"]
+    last = f"tenant-number-{hello['tenants']:012}"
+    node = {"type": "main.node", "objects": rings // hello["ring_bytes"] * hello["ring_nodes"],
+            "bytes": rings}
+    for row in found["labels"]["sets"]:
+        if row["labels"]["tenant"] != last:
+            check_equal(row["top_types"][0], node, row["labels"])
+    whole = {**node, "objects": node["objects"] * hello["streams"],
+             "bytes": node["bytes"] * hello["streams"]}
+    check_equal(found["selection"]["top_types"][0], whole, "selection")
+    by_value = {group["value"]: group["top_types"] for group in found["groups"]}
+    check_equal(len(by_value), len(found["groups"]), "values")
+    for value, types in by_value.items():
+        if value == "tenant-number-" + "0" * 12:
+            check_equal(types, found["selection"]["top_types"], "the group that is the selection")
+        check(types is not None, value)
+
+
+@suite.test("selections and groups say it of all that they hold together")
+def _():
+    with Fixture([build_fixture("tenants", "1.26"), "shares"]) as target:
+        hello, tenant = target.hello, "tenant-number-" + "0" * 12
+        found = scan(target, "memusage", detail=1, by="tenant")
+        values = {group["value"]: group for group in found["groups"]}
+        check_equal(len(values), hello["tenants"] + 2, "groups")
+        rings = hello["shards"] * hello["ring_bytes"] * hello["streams"]
+        for number in range(hello["tenants"]):
+            first = values[f"tenant-number-{number:012}"]["top_types"][0]
+            check_equal((first["type"], first["bytes"], first["objects"] * hello["ring_bytes"]),
+                        ("main.node", rings, rings * hello["ring_nodes"]), number)
+        check_equal(values[None]["top_types"], found["labels"]["unlabelled"]["top_types"],
+                    "goroutines without the label")
+        check_top_types(hello, scan(target, "memusage", detail=1, by="tenant",
+                                    label=f"tenant={tenant}"))
+        entries = scan(target, "memusage", detail=1, by="@entry")["groups"]
+        check_equal({group["top_types"] is None for group in entries}, {False}, "by first function")
+        census = scan(target, "memusage", detail=1, depth="census", by="tenant",
+                      label=f"tenant={tenant}")
+        check_equal({group["top_types"] for group in [*census["groups"], census["selection"]]},
+                    {None}, "census")
+
+
+@suite.test("kept scans say it, too, made with detail or without, when their target is gone")
+def _():
+    with Fixture([build_fixture("tenants", "1.26"), "shares"]) as target:
+        question = {"by": "tenant", "label": "tenant=tenant-number-" + "0" * 12}
+        plain = scan(target, "memusage", keep=300, **question)
+        detailed = scan(target, "memusage", keep=300, detail=1, **question)
+        by_entry = scan(target, "memusage", keep=300, by="@entry")
+        census = scan(target, "memusage", keep=300, depth="census")
+        hello = target.hello
+        target.close()
+        check_top_types(hello, detailed)
+        check("top_types" not in plain["selection"], "asked for without detail")
+        for first in plain, detailed:
+            query = "&".join(f"{key}={value}" for key, value in question.items())
+            path = f"/pid/{target.pid}/memusage?scan={first['scan']['id']}&detail=1&{query}"
+            answer = daemon.get(f"{path}&format=json")
+            check_equal(answer.status, 200, answer.text()[:300])
+            check_top_types(hello, answer.json())
+            check_equal(without_types(answer.json()), without_types(first), "the rest")
+            check_equal(answer.json()["scan"]["warnings"], first["scan"]["warnings"], "warnings")
+            check("parked" in daemon.get(f"{path}&format=text").text(), "text")
+        kept = daemon.get(f"/pid/{target.pid}/memusage?scan={by_entry['scan']['id']}&by=@entry"
+                          "&detail=1").json()
+        check_equal({group["top_types"] is None for group in kept["groups"]}, {False}, "@entry")
+        path = f"/pid/{target.pid}/memusage?scan="
+        check_equal(daemon.get(f"{path}{census['scan']['id']}&detail=1").status, 400, "census")
+        check_equal(daemon.get(f"{path}{plain['scan']['id']}&detail=1").status, 200, "no question")
+
+
 @suite.test("goheap says the same")
 def _():
     path = build_fixture("objects", gobuild.VERSIONS[-1])
