@@ -170,6 +170,7 @@ static struct error *meet(struct reference_walk *walk, const struct walk_span *s
 		walk->order[place] = c->object;
 		walk->parents[place] = c->parent;
 		walk->places_steps[place] = c->step;
+		walk->size_classes[place] = span->size_class;
 	}
 	walk->totals.objects++;
 	walk->totals.bytes += span->elem_size;

@@ -20,10 +20,13 @@ struct walk_span {
 	uint64_t elem_size;
 	uint32_t first_object, reciprocal;
 	uint8_t header; /* bytes in front of each object */
+	uint8_t size_class; /* 0: large objects */
 	bool noscan;
 	bool tells; /* its objects say themselves what they are */
 	taddr large_type;
 };
+
+enum { SIZE_CLASSES_MAX = 128 }; /* runtime/mheap.go, spanClass: seven bits of it */
 
 /* An object to go on from. */
 struct walk_item {
@@ -90,9 +93,11 @@ struct reference_walk {
 	unsigned thread_count;
 
 	/* By place. */
-	struct pages order_pages, parent_pages, step_pages, waste_pages;
+	struct pages order_pages, parent_pages, step_pages, class_pages, waste_pages;
 	uint32_t *order, *parents, *places_steps;
-	uint8_t *wastes; /* bytes of the block that are not in use; WASTE_ELSEWHERE */
+	uint8_t *size_classes; /* so that a size takes no look at the object's span */
+	uint8_t *wastes;       /* bytes of the block that are not in use; WASTE_ELSEWHERE */
+	uint64_t class_sizes[SIZE_CLASSES_MAX];
 	uint32_t count;
 	struct reference_list used; /* of struct walk_used, by place */
 

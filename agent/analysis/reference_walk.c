@@ -29,12 +29,15 @@ static void describe_span(struct reference_walk *walk, uint32_t i)
 		.elem_size = span->elem_size,
 		.first_object = span->first_object,
 		.reciprocal = slots->reciprocal,
+		.size_class = span->span_class >> 1,
 		.noscan = span->noscan,
 		.large_type = has_objects ? span->large_type : 0,
 	};
 	if (has_objects)
 		walk->spans[i + 1].header = (uint8_t)object_header_bytes(walk->input.layout, span);
 	walk->spans[i + 1].tells = walk->spans[i + 1].header || walk->spans[i + 1].large_type;
+	if (has_objects)
+		walk->class_sizes[span->span_class >> 1] = span->elem_size;
 }
 
 static struct error *describe_spans(struct reference_walk *walk)
@@ -134,6 +137,7 @@ void reference_walk_free(struct reference_walk *walk)
 	pages_fini(&walk->order_pages);
 	pages_fini(&walk->parent_pages);
 	pages_fini(&walk->step_pages);
+	pages_fini(&walk->class_pages);
 	pages_fini(&walk->waste_pages);
 	pages_fini(&walk->shape_pages);
 	for (size_t i = 0; i < walk->made_name_count; i++)
@@ -161,6 +165,8 @@ static struct error *make_places(struct reference_walk *walk, const struct mark 
 		err = pages_init(&walk->step_pages, &walk->budget,
 				 live * sizeof(*walk->places_steps));
 	if (!err)
+		err = pages_init(&walk->class_pages, &walk->budget, live);
+	if (!err)
 		err = pages_init(&walk->waste_pages, &walk->budget, live);
 	if (!err)
 		err =
@@ -170,6 +176,7 @@ static struct error *make_places(struct reference_walk *walk, const struct mark 
 	walk->order = walk->order_pages.data;
 	walk->parents = walk->parent_pages.data;
 	walk->places_steps = walk->step_pages.data;
+	walk->size_classes = walk->class_pages.data;
 	walk->wastes = walk->waste_pages.data;
 	walk->shapes = walk->shape_pages.data;
 	walk->met = walk->met_pages.data;
@@ -343,9 +350,11 @@ uint32_t reference_walk_object(const struct reference_walk *walk, uint32_t place
 	return walk->order[place];
 }
 
-static uint64_t elem_size_of(const struct reference_walk *walk, uint32_t object)
+static uint64_t size_at(const struct reference_walk *walk, uint32_t place)
 {
-	return span_table_span_of(walk->graph->spans, object)->elem_size;
+	if (walk->size_classes[place])
+		return walk->class_sizes[walk->size_classes[place]];
+	return span_table_span_of(walk->graph->spans, walk->order[place])->elem_size;
 }
 
 /* They are listed in the order of places. */
@@ -368,7 +377,11 @@ static uint64_t find_used(const struct reference_walk *walk, uint32_t place)
 struct reference reference_walk_at(const struct reference_walk *walk, uint32_t place)
 {
 	uint32_t parent = walk->parents[place];
-	struct reference reference = { .parent = parent, .step = walk->places_steps[place] };
+	struct reference reference = {
+		.parent = parent,
+		.step = walk->places_steps[place],
+		.bytes = size_at(walk, place),
+	};
 
 	if (walk_is_root(parent)) {
 		reference.parent = REFERENCE_ROOT;
@@ -377,7 +390,7 @@ struct reference reference_walk_at(const struct reference_walk *walk, uint32_t p
 	if (walk->wastes[place] == WASTE_ELSEWHERE)
 		reference.used_bytes = find_used(walk, place);
 	else
-		reference.used_bytes = elem_size_of(walk, walk->order[place]) - walk->wastes[place];
+		reference.used_bytes = reference.bytes - walk->wastes[place];
 	return reference;
 }
 

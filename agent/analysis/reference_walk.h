@@ -69,6 +69,7 @@ struct reference {
 	uint32_t parent;     /* a place, or REFERENCE_ROOT */
 	uint32_t root;       /* of a root: its number in reference_walk_root; else 0 */
 	uint32_t step;       /* of reference_walk_step_frames */
+	uint64_t bytes;      /* of the object */
 	uint64_t used_bytes; /* of a string's or slice's block: the part in use; else the object's
 				size */
 };

@@ -38,6 +38,10 @@ enum {
 	MEMO_SIZE = 4096, /* a power of two */
 };
 
+/* What lies below a place is told in words up to here, which is enough for any node. */
+#define BELOW_MAX UINT32_MAX
+#define WORD_BYTES UINT64_C(8)
+
 /* The node that a step from another one led to, the last time. */
 struct memo {
 	uint32_t node, step, result; /* result + 1; 0: free */
@@ -52,7 +56,8 @@ struct profiling {
 	uint32_t count;                   /* places */
 	struct budget budget;
 	struct pages below_pages, node_pages, root_pages;
-	uint64_t *below; /* by place: bytes of the object and of all that was met from it */
+	uint32_t *below; /* by place: words of the object and of all that was met from it, at most
+			    BELOW_MAX */
 	uint32_t *nodes; /* by place; of retained sizes by object */
 	uint32_t *roots; /* of retained sizes: by place, the number of its chain's root */
 	uint64_t total;
@@ -74,9 +79,9 @@ static void profiling_free(struct profiling *p)
 }
 DEFINE_FREEP(profiling, profiling_free)
 
-static uint64_t size_of(const struct profiling *p, uint32_t place)
+static void add_below(uint32_t *below, uint64_t words)
 {
-	return span_table_span_of(p->spans, reference_walk_object(p->walk, place))->elem_size;
+	*below = words < BELOW_MAX - *below ? *below + (uint32_t)words : BELOW_MAX;
 }
 
 static struct error *sum_up(struct profiling *p)
@@ -90,13 +95,12 @@ static struct error *sum_up(struct profiling *p)
 	p->below = p->below_pages.data;
 	p->nodes = p->node_pages.data;
 	for (uint32_t place = p->count; place-- > 0;) {
-		uint32_t parent = reference_walk_at(p->walk, place).parent;
-		uint64_t size = size_of(p, place);
+		struct reference reference = reference_walk_at(p->walk, place);
 
-		p->below[place] += size;
-		p->total += size;
-		if (parent < place)
-			p->below[parent] += p->below[place];
+		add_below(&p->below[place], reference.bytes / WORD_BYTES);
+		p->total += reference.bytes;
+		if (reference.parent < place)
+			add_below(&p->below[reference.parent], p->below[place]);
 	}
 	return NULL;
 }
@@ -127,7 +131,7 @@ static uint64_t below(const struct profiling *p, uint32_t place)
 {
 	if (p->tree_of)
 		return dominators_retained(p->tree_of, reference_walk_object(p->walk, place));
-	return p->below[place];
+	return p->below[place] * WORD_BYTES;
 }
 
 /* ---- from places to nodes ---- */
@@ -348,7 +352,7 @@ static struct error *enter_place(struct profiling *p, uint32_t place)
 		return err;
 	own = &p->tree.nodes[node].own;
 	own->objects++;
-	own->bytes += size_of(p, place);
+	own->bytes += reference.bytes;
 	own->used_bytes += reference.used_bytes;
 	return NULL;
 }
@@ -384,6 +388,8 @@ static struct error *make_small_tree(struct profiling *p)
 
 	p->max_nodes = max > NODES_MIN ? (uint32_t)max : NODES_MIN;
 	p->enough = p->query->min_bytes ? p->query->min_bytes : 1;
+	if (p->enough > BELOW_MAX * WORD_BYTES)
+		p->enough = BELOW_MAX * WORD_BYTES;
 	err = make_tree(p);
 	while (!err && p->tree.node_count > p->max_nodes && p->enough <= p->total) {
 		p->enough = next_enough(p);
