@@ -16,8 +16,8 @@
 #include "agent/goruntime/layout.h"
 
 enum {
-	CLAIM_AT = 1 << 16, /* candidates of an item that has very many */
-	SEARCH_EDGES = 16,  /* what a search for one edge may cost, for each edge of the object */
+	SETTLE_AT = 1 << 16, /* candidates of an item that has very many */
+	SEARCH_EDGES = 16,   /* what a search for one edge may cost, for each edge of the object */
 	SEARCH_MIN = 1024,
 	GUESS_WORDS = 4096, /* looked at in one go */
 };
@@ -63,15 +63,20 @@ void expander_free(struct expander *x)
 
 /* ---- words in hand ---- */
 
-static struct error *add_candidate(struct expander *x, struct candidate candidate)
+struct error *expander_add(struct expander *x, struct candidate candidate)
 {
-	struct error *err = candidate_add(x->list, candidate);
+	struct candidate_list *list = x->to.list;
+	size_t place = list->count - x->to.first;
+	struct error *err = candidate_add(list, candidate);
 
-	if (err || !x->claims_itself || x->list->count < CLAIM_AT)
+	if (err || !x->to.claims)
 		return err;
-	err = walk_claim(x->walk, x->list->items, x->list->count);
-	x->list->count = 0;
-	return err;
+	walk_put_claim(x->walk, &candidate, x->to.piece, place);
+	if (x->to.settles && list->count >= SETTLE_AT)
+		return walk_settle_list(x->walk, list);
+	if (place >= PIECE_CANDIDATES_MAX - 1)
+		return error_new(ERROR_LIMIT, "references: too many of them at once");
+	return NULL;
 }
 
 /*
@@ -197,7 +202,7 @@ static struct error *take_word(struct expander *x, const struct pending *word,
 	if (err)
 		return err;
 	if (is_known)
-		return add_candidate(x, candidate);
+		return expander_add(x, candidate);
 	state->has_rest = true;
 	return NULL;
 }
@@ -225,14 +230,14 @@ struct error *expander_flush(struct expander *x)
 	}
 	for (uint32_t i = 0; i < x->pending_count; i++) {
 		find_target(&walk->spans[x->span_places[i]], x->pending[i].value, &x->targets[i]);
-		__builtin_prefetch(&walk->settled[x->targets[i].object / BITMAP_WORD_BITS]);
+		__builtin_prefetch(&walk->states[x->targets[i].object], 1);
 	}
 	for (uint32_t i = 0; i < x->pending_count && !err; i++) {
 		struct item_state *state = &x->states[x->pending[i].state];
 		const struct target *target = &x->targets[i];
 
 		if (target->object == OBJECT_NONE || !take_edge(state, target->object) ||
-		    bitmap_get(walk->settled, target->object))
+		    state_is_settled(state_load(&walk->states[target->object])))
 			continue;
 		err = take_word(x, &x->pending[i], state, target);
 	}
@@ -448,9 +453,9 @@ static struct error *add_rest(struct expander *x, const struct item_state *state
 {
 	if (!state->has_rest && state->edge == state->edge_count)
 		return NULL;
-	return add_candidate(x, (struct candidate){ .kind = CANDIDATE_REST,
-						    .object = state->object,
-						    .parent = state->place });
+	return expander_add(x, (struct candidate){ .kind = CANDIDATE_REST,
+						   .object = state->object,
+						   .parent = state->place });
 }
 
 /* Which items lie so near each other that they are read in one go. */
@@ -473,12 +478,11 @@ static void plan_window(struct expander *x, const struct walk_item *items, uint3
 }
 
 struct error *expand_items(struct expander *x, const struct walk_item *items, uint32_t count,
-			   struct candidate_list *list, bool claims_itself)
+			   const struct expansion *to)
 {
 	struct error *err = NULL;
 
-	x->list = list;
-	x->claims_itself = claims_itself;
+	x->to = *to;
 	for (uint32_t i = 0; i < count; i++)
 		begin_item(x, &items[i], &x->states[i]);
 	for (uint32_t i = 0; i < count; i++)
@@ -506,7 +510,8 @@ static uint32_t rest_step(const struct reference_walk *walk, const struct walk_i
 	uint32_t step;
 
 	if (!walk->parents || walk_is_root(item->place) ||
-	    walk_is_root(walk->parents[item->place]) || shape_is_typed(walk->shapes[item->object]))
+	    walk_is_root(walk->parents[item->place]) ||
+	    shape_is_typed(state_shape(state_load(&walk->states[item->object]))))
 		return STEP_UNTYPED;
 	step = walk->places_steps[item->place];
 	return step == STEP_UNTYPED || step == STEP_NONE ? STEP_NONE : STEP_UNTYPED;
@@ -519,13 +524,13 @@ static struct error *add_edges(struct expander *x, const struct item_state *stat
 	for (uint32_t i = 0; i < state->edge_count && !err; i++) {
 		uint32_t object = state->edges[i];
 
-		if (object == OBJECT_NONE || bitmap_get(x->walk->met, object))
+		if (object == OBJECT_NONE || state_is_met(state_load(&x->walk->states[object])))
 			continue;
-		err = add_candidate(x, (struct candidate){ .kind = CANDIDATE_REFERENCE,
-							   .object = object,
-							   .parent = state->place,
-							   .step = step,
-							   .shape = SHAPE_UNTYPED });
+		err = expander_add(x, (struct candidate){ .kind = CANDIDATE_REFERENCE,
+							  .object = object,
+							  .parent = state->place,
+							  .step = step,
+							  .shape = SHAPE_UNTYPED });
 	}
 	return err;
 }
@@ -568,12 +573,11 @@ static struct error *guess_interfaces(struct expander *x, uint32_t i, uint32_t s
 }
 
 struct error *expand_rest(struct expander *x, const struct walk_item *items, uint32_t count,
-			  struct candidate_list *list, bool claims_itself)
+			  const struct expansion *to)
 {
 	struct error *err = NULL;
 
-	x->list = list;
-	x->claims_itself = claims_itself;
+	x->to = *to;
 	for (uint32_t i = 0; i < count; i++)
 		begin_item(x, &items[i], &x->states[i]);
 	for (uint32_t i = 0; i < count && !err; i++) {

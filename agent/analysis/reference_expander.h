@@ -67,8 +67,7 @@ struct cached_step {
 
 struct expander {
 	struct reference_walk *walk;
-	struct candidate_list *list;
-	bool claims_itself;
+	struct expansion to;
 
 	uint8_t *window;
 	taddr window_start, window_end; /* what is in it */
@@ -85,6 +84,9 @@ struct expander {
 	struct cached_type types[CACHE_SIZE];
 	struct cached_step steps[CACHE_SIZE];
 };
+
+/* Appends and claims a candidate. */
+must_check struct error *expander_add(struct expander *expander, struct candidate candidate);
 
 /* Works off the words in hand. */
 must_check struct error *expander_flush(struct expander *expander);

@@ -14,22 +14,16 @@
 #include "agent/analysis/workers.h"
 
 enum {
-	BATCH_PIECES = 64, /* what they lead to stays in the cache until it is claimed */
-	BATCH_ITEMS = BATCH_PIECES * EXPAND_ITEMS_MAX,
+	PIECE_ITEMS = 2 * EXPAND_ITEMS_MAX,
+	BATCH_ITEMS = PIECES_MAX * PIECE_ITEMS,
+	BATCH_WORDS = 1 << 19, /* what they lead to stays in the cache until it is settled */
 	ALONE_MAX = 4 * EXPAND_ITEMS_MAX, /* items that one thread expands as quickly */
 	RADIX_BITS = 11,
 	RADIX = 1 << RADIX_BITS,
 };
 
 typedef struct error *(*expand_function)(struct expander *expander, const struct walk_item *items,
-					 uint32_t count, struct candidate_list *list,
-					 bool claims_itself);
-
-/* Where what was found from a piece is. */
-struct piece {
-	unsigned thread;
-	size_t first, count;
-};
+					 uint32_t count, const struct expansion *to);
 
 struct batch {
 	struct expander **expanders;
@@ -38,40 +32,40 @@ struct batch {
 	uint32_t count;
 	_Atomic uint32_t next;
 	struct candidate_list *lists; /* by thread */
-	struct piece pieces[BATCH_PIECES];
+	struct piece pieces[PIECES_MAX];
 };
+
+static struct error *expand_piece(struct batch *batch, unsigned thread, uint32_t number)
+{
+	struct piece *piece = &batch->pieces[number];
+	struct expansion to = {
+		.list = &batch->lists[thread],
+		.piece = number,
+		.first = batch->lists[thread].count,
+		.claims = true,
+	};
+	uint32_t first = number * PIECE_ITEMS;
+	uint32_t end = batch->count - first < PIECE_ITEMS ? batch->count : first + PIECE_ITEMS;
+	struct error *err = NULL;
+
+	for (; first < end && !err; first += EXPAND_ITEMS_MAX)
+		err = batch->expand(batch->expanders[thread], &batch->items[first],
+				    end - first < EXPAND_ITEMS_MAX ? end - first : EXPAND_ITEMS_MAX,
+				    &to);
+	piece->list = to.list;
+	piece->first = to.first;
+	piece->count = to.list->count - to.first;
+	return err;
+}
 
 static struct error *expand_pieces(void *arg, unsigned thread)
 {
 	struct batch *batch = arg;
-	struct candidate_list *list = &batch->lists[thread];
 	struct error *err = NULL;
 	uint32_t i;
 
-	while (!err && (i = atomic_fetch_add(&batch->next, 1)) * EXPAND_ITEMS_MAX < batch->count) {
-		uint32_t first = i * EXPAND_ITEMS_MAX, left = batch->count - first;
-		struct piece *piece = &batch->pieces[i];
-
-		piece->thread = thread;
-		piece->first = list->count;
-		err = batch->expand(batch->expanders[thread], &batch->items[first],
-				    left < EXPAND_ITEMS_MAX ? left : EXPAND_ITEMS_MAX, list, false);
-		piece->count = list->count - piece->first;
-	}
-	return err;
-}
-
-static struct error *claim_pieces(struct reference_walk *walk, const struct batch *batch)
-{
-	uint32_t count = (batch->count + EXPAND_ITEMS_MAX - 1) / EXPAND_ITEMS_MAX;
-	struct error *err = NULL;
-
-	for (uint32_t i = 0; i < count && !err; i++) {
-		const struct piece *piece = &batch->pieces[i];
-
-		err = walk_claim(walk, batch->lists[piece->thread].items + piece->first,
-				 piece->count);
-	}
+	while (!err && (i = atomic_fetch_add(&batch->next, 1)) * PIECE_ITEMS < batch->count)
+		err = expand_piece(batch, thread, i);
 	return err;
 }
 
@@ -84,25 +78,43 @@ static struct error *run_batch(struct reference_walk *walk, struct batch *batch)
 	for (unsigned i = 0; i < walk->thread_count; i++)
 		batch->lists[i].count = 0;
 	err = threads > 1 ? workers_run(threads, expand_pieces, batch) : expand_pieces(batch, 0);
-	return err ? err : claim_pieces(walk, batch);
+	if (err)
+		return err;
+	return walk_settle(walk, batch->pieces, (batch->count + PIECE_ITEMS - 1) / PIECE_ITEMS);
 }
 
-/* Items that lead to very many objects are expanded alone, and claimed bit by bit. */
-static bool is_huge(const struct reference_walk *walk, const struct walk_item *item)
+static uint64_t words_of(const struct reference_walk *walk, const struct walk_item *item)
 {
-	const struct walk_span *span = walk_span_of(walk, item->object);
-
-	return span->elem_size / 8 > HUGE_EDGES;
+	return walk_span_of(walk, item->object)->elem_size / 8;
 }
 
+/* An item that leads to very many objects is expanded alone, and settled bit by bit. */
 static struct error *run_huge(struct reference_walk *walk, struct batch *batch)
 {
 	struct candidate_list *list = &batch->lists[0];
+	struct expansion to = { .list = list, .claims = true, .settles = true };
 	struct error *err;
 
 	list->count = 0;
-	err = batch->expand(batch->expanders[0], batch->items, 1, list, true);
-	return err ? err : walk_claim(walk, list->items, list->count);
+	err = batch->expand(batch->expanders[0], batch->items, 1, &to);
+	return err ? err : walk_settle_list(walk, list);
+}
+
+/* How many items make a batch; 0: the first is too large for one. */
+static uint32_t batch_size(const struct reference_walk *walk, const struct walk_item *items,
+			   uint64_t count)
+{
+	uint64_t words = 0;
+	uint32_t i = 0;
+
+	for (; i < BATCH_ITEMS && i < count && words < BATCH_WORDS; i++) {
+		uint64_t more = words_of(walk, &items[i]);
+
+		if (more > HUGE_EDGES)
+			break;
+		words += more;
+	}
+	return i;
 }
 
 static struct error *run_items(struct reference_walk *walk, struct batch *batch,
@@ -112,15 +124,10 @@ static struct error *run_items(struct reference_walk *walk, struct batch *batch,
 	struct error *err = NULL;
 
 	for (uint64_t i = 0; i < list->count && !err;) {
-		uint32_t count = 0;
-
 		batch->items = &items[i];
-		while (count < BATCH_ITEMS && i + count < list->count &&
-		       !is_huge(walk, &items[i + count]))
-			count++;
-		batch->count = count ? count : 1;
-		err = count ? run_batch(walk, batch) : run_huge(walk, batch);
-		i += batch->count;
+		batch->count = batch_size(walk, &items[i], list->count - i);
+		err = batch->count ? run_batch(walk, batch) : run_huge(walk, batch);
+		i += batch->count ? batch->count : 1;
 	}
 	return err;
 }
@@ -128,8 +135,11 @@ static struct error *run_items(struct reference_walk *walk, struct batch *batch,
 static struct error *run_list(struct reference_walk *walk, struct expander **expanders,
 			      expand_function expand, const struct reference_list *list)
 {
-	struct batch batch = { .expanders = expanders, .expand = expand, .lists = walk->lists };
+	struct batch batch;
 
+	batch.expanders = expanders;
+	batch.expand = expand;
+	batch.lists = walk->lists;
 	return run_items(walk, &batch, list);
 }
 

@@ -8,6 +8,7 @@
 #include "agent/analysis/graph_private.h"
 #include "agent/analysis/reference_list.h"
 #include "agent/analysis/reference_plan.h"
+#include "agent/analysis/reference_state.h"
 #include "agent/analysis/reference_unsettled.h"
 #include "agent/analysis/reference_walk.h"
 #include "agent/analysis/workers.h"
@@ -19,7 +20,7 @@ struct walk_span {
 	uint64_t size; /* of the slots */
 	uint64_t elem_size;
 	uint32_t first_object, reciprocal;
-	uint8_t header; /* bytes in front of each object */
+	uint8_t header;     /* bytes in front of each object */
 	uint8_t size_class; /* 0: large objects */
 	bool noscan;
 	bool tells; /* its objects say themselves what they are */
@@ -56,15 +57,37 @@ struct candidate {
 	uint32_t parent; /* its place, or walk_root_parent of its root */
 	uint32_t step;
 	shape_id shape;
-	uint64_t offset : 56; /* in the slot */
+	uint64_t offset : 48; /* in the slot */
 	uint64_t kind : 8;
-	uint64_t length;   /* elements of an array; of a string bytes */
-	uint64_t capacity; /* of an array */
+	uint64_t outcome : 8; /* of claiming it */
+	uint64_t length;      /* elements of an array; of a string bytes */
+	uint64_t capacity;    /* of an array */
 };
 
 struct candidate_list {
 	struct candidate *items;
 	size_t count, capacity;
+};
+
+/* Some candidates that one thread found one after the other, and what became of them. */
+struct piece {
+	struct candidate_list *list;
+	size_t first, count; /* in list */
+	uint32_t met, items, extents,
+	    used;             /* of those that were met: what each list gets of them */
+	uint32_t first_place; /* of those that were met */
+	uint64_t first_item, first_extent, first_used; /* in their lists */
+	uint32_t specials; /* that are more than met, or something else */
+	uint64_t bytes;    /* that were met */
+};
+
+/*
+ * Claims are numbered by piece and place in it, so that the least one is what a single thread would
+ * have found first.
+ */
+enum {
+	PIECES_MAX = 64,
+	PIECE_CANDIDATES_MAX = STATE_CLAIMS_MAX / PIECES_MAX,
 };
 
 /* The bytes of an object's block that are in use, where that is not told by a byte. */
@@ -102,10 +125,8 @@ struct reference_walk {
 	struct reference_list used; /* of struct walk_used, by place */
 
 	/* By object. */
-	struct pages shape_pages, met_pages, settled_pages;
-	shape_id *shapes;
-	uint64_t *met;
-	uint64_t *settled; /* nothing can tell more of it */
+	struct pages state_pages;
+	_Atomic walk_state *states;
 
 	struct unsettled_table unsettled;             /* of objects with pointers */
 	struct reference_list frontier, next, sorted; /* of struct walk_item */
@@ -181,9 +202,26 @@ static inline taddr walk_slot_of(const struct walk_span *span, uint32_t object)
 
 must_check struct error *candidate_add(struct candidate_list *list, struct candidate candidate);
 
-/* reference_claim.c: claims candidates, in order. */
-must_check struct error *walk_claim(struct reference_walk *walk, const struct candidate *candidates,
-				    size_t count);
+/* reference_claim.c */
+
+/* Claims a candidate that a piece is to have at a place, if it is a reference. */
+static inline void walk_put_claim(struct reference_walk *walk, const struct candidate *candidate,
+				  uint32_t piece, size_t place)
+{
+	if (candidate->kind == CANDIDATE_REFERENCE || candidate->kind == CANDIDATE_STRING)
+		state_claim(&walk->states[candidate->object],
+			    state_of_claim(piece * PIECE_CANDIDATES_MAX + (uint32_t)place));
+}
+
+/*
+ * Makes what was claimed part of the walk, in the order of the pieces and of the candidates in
+ * them, all of which have been claimed. Only the lists of pieces are set.
+ */
+must_check struct error *walk_settle(struct reference_walk *walk, struct piece *pieces,
+				     uint32_t count);
+
+/* The same for all of a list, claimed as the first piece; empties it. */
+must_check struct error *walk_settle_list(struct reference_walk *walk, struct candidate_list *list);
 
 /* reference_expand.c */
 
@@ -195,18 +233,26 @@ DEFINE_FREEP(expander, expander_free)
 
 enum { EXPAND_ITEMS_MAX = 256, HUGE_EDGES = 1 << 17 };
 
+/* Where what is found goes: to the end of a list. */
+struct expansion {
+	struct candidate_list *list;
+	uint32_t piece; /* its number */
+	size_t first;   /* of the list: where the piece begins */
+	bool claims;    /* else it is only looked at */
+	bool
+	    settles; /* no other thread does anything: settles as it goes, the list being its own */
+};
+
 /*
- * Appends what count items, at most EXPAND_ITEMS_MAX, lead to. Only reads the walk, unless
- * claims_itself says that no other thread does anything: then it claims as it goes.
+ * Appends what count items, at most EXPAND_ITEMS_MAX, lead to, and claims it. Otherwise it only
+ * reads the walk.
  */
 must_check struct error *expand_items(struct expander *expander, const struct walk_item *items,
-				      uint32_t count, struct candidate_list *list,
-				      bool claims_itself);
+				      uint32_t count, const struct expansion *to);
 
 /* The same for the edges that nothing explains. */
 must_check struct error *expand_rest(struct expander *expander, const struct walk_item *items,
-				     uint32_t count, struct candidate_list *list,
-				     bool claims_itself);
+				     uint32_t count, const struct expansion *to);
 
 /* reference_root.c: roots and what they lead to; while the memory of the variables is there. */
 must_check struct error *walk_read_roots(struct reference_walk *walk);

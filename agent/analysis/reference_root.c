@@ -228,8 +228,8 @@ static struct error *look(struct root_reader *reader, uint32_t object, uint32_t 
 {
 	struct expander *x = reader->expander;
 
-	x->list = &reader->found;
-	x->list->count = 0;
+	reader->found.count = 0;
+	x->to = (struct expansion){ .list = &reader->found };
 	x->states[0] = (struct item_state){ .place = parent, .edges = &object, .edge_count = 1 };
 	return expander_look(x, &words[WORDS_BEFORE], slot);
 }
@@ -372,15 +372,25 @@ struct error *walk_read_roots(struct reference_walk *walk)
 	return err;
 }
 
+enum { SETTLE_SEEDS = 1 << 16 };
+
 struct error *walk_claim_seeds(struct reference_walk *walk, enum seed_rank rank)
 {
+	struct candidate_list *list = &walk->lists[0];
 	struct error *err = NULL;
 
+	list->count = 0;
 	for (uint64_t i = 0; i < walk->seeds.count && !err; i++) {
 		const struct seed *seed = reference_list_at(&walk->seeds, i);
 
-		if (seed->rank == rank)
-			err = walk_claim(walk, &seed->candidate, 1);
+		if (seed->rank != rank)
+			continue;
+		err = candidate_add(list, seed->candidate);
+		if (err)
+			return err;
+		walk_put_claim(walk, &seed->candidate, 0, list->count - 1);
+		if (list->count == SETTLE_SEEDS)
+			err = walk_settle_list(walk, list);
 	}
-	return err;
+	return err ? err : walk_settle_list(walk, list);
 }

@@ -41,7 +41,8 @@ enum shape_kind {
 	SHAPE_KIND_END
 };
 
-enum { SHAPE_KIND_BITS = 5, SHAPE_TYPE_MAX = (1 << (32 - SHAPE_KIND_BITS)) - 1 };
+/* The highest bit is left to those who keep shapes. */
+enum { SHAPE_KIND_BITS = 5, SHAPE_TYPE_MAX = (1 << (31 - SHAPE_KIND_BITS)) - 1 };
 
 typedef uint32_t shape_id;
 

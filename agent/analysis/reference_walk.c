@@ -86,8 +86,9 @@ static struct error *init(struct reference_walk *walk, const struct reference_in
 	if (!err)
 		err = describe_spans(walk);
 	if (!err)
-		err = pages_init(&walk->settled_pages, &walk->budget, bitmap_words(objects) * 8);
-	walk->settled = walk->settled_pages.data;
+		err =
+		    pages_init(&walk->state_pages, &walk->budget, objects * sizeof(*walk->states));
+	walk->states = walk->state_pages.data;
 	return err;
 }
 
@@ -120,8 +121,6 @@ static void free_work(struct reference_walk *walk)
 	for (size_t i = 0; i < WORKERS_MAX; i++)
 		free(take(walk->lists[i].items));
 	unsettled_fini(&walk->unsettled);
-	pages_fini(&walk->met_pages);
-	pages_fini(&walk->settled_pages);
 	plan_table_free(take(walk->plans));
 	free(take(walk->spans));
 	free(take(walk->root_buckets));
@@ -139,7 +138,7 @@ void reference_walk_free(struct reference_walk *walk)
 	pages_fini(&walk->step_pages);
 	pages_fini(&walk->class_pages);
 	pages_fini(&walk->waste_pages);
-	pages_fini(&walk->shape_pages);
+	pages_fini(&walk->state_pages);
 	for (size_t i = 0; i < walk->made_name_count; i++)
 		free(walk->made_names[i].name);
 	free(walk->made_names);
@@ -150,7 +149,6 @@ void reference_walk_free(struct reference_walk *walk)
 static struct error *make_places(struct reference_walk *walk, const struct mark *mark)
 {
 	uint64_t live = mark_totals(mark)->live_objects;
-	uint64_t objects = span_table_object_end(walk->graph->spans);
 	struct error *err;
 
 	if (live >= (uint32_t)PLACES_MAX)
@@ -168,18 +166,11 @@ static struct error *make_places(struct reference_walk *walk, const struct mark 
 		err = pages_init(&walk->class_pages, &walk->budget, live);
 	if (!err)
 		err = pages_init(&walk->waste_pages, &walk->budget, live);
-	if (!err)
-		err =
-		    pages_init(&walk->shape_pages, &walk->budget, objects * sizeof(*walk->shapes));
-	if (!err)
-		err = pages_init(&walk->met_pages, &walk->budget, bitmap_words(objects) * 8);
 	walk->order = walk->order_pages.data;
 	walk->parents = walk->parent_pages.data;
 	walk->places_steps = walk->step_pages.data;
 	walk->size_classes = walk->class_pages.data;
 	walk->wastes = walk->waste_pages.data;
-	walk->shapes = walk->shape_pages.data;
-	walk->met = walk->met_pages.data;
 	return err;
 }
 
@@ -202,7 +193,7 @@ static struct error *add_revived(struct reference_walk *walk, const struct reviv
 	struct walk_item *item;
 	struct error *err;
 
-	if (bitmap_get(walk->met, revived->object))
+	if (state_is_met(state_load(&walk->states[revived->object])))
 		return NULL;
 	err = reference_list_add(&walk->next, (void **)&item);
 	if (err)
@@ -251,7 +242,8 @@ static struct error *check(const struct reference_walk *walk, const struct mark 
 
 	if (walk->totals.objects == live->live_objects && walk->totals.bytes == live->live_bytes)
 		return NULL;
-	while (missing < end && (!mark_is_live(mark, missing) || bitmap_get(walk->met, missing)))
+	while (missing < end &&
+	       (!mark_is_live(mark, missing) || state_is_met(state_load(&walk->states[missing]))))
 		missing++;
 	return error_new(ERROR_CORRUPT_TARGET,
 			 "%" PRIu64 " of %" PRIu64 " live objects were met, the first other one is "
@@ -259,18 +251,55 @@ static struct error *check(const struct reference_walk *walk, const struct mark 
 			 walk->totals.objects, live->live_objects, missing);
 }
 
-static void count_typed(struct reference_walk *walk)
+/* ---- counting ---- */
+
+struct counting {
+	struct reference_walk *walk;
+	_Atomic uint32_t next;
+	_Atomic uint64_t objects, bytes; /* that have a type */
+};
+
+enum { SPANS_AT_ONCE = 1024 };
+
+static uint32_t count_span(const struct reference_walk *walk, const struct span *span)
 {
-	uint32_t end = span_table_object_end(walk->graph->spans);
+	uint32_t typed = 0;
 	bool is_array;
 
-	for (uint32_t object = 1; object < end; object++) {
-		if (!bitmap_get(walk->met, object) ||
-		    reference_walk_type(walk, object, &is_array) == TYPE_UNKNOWN)
-			continue;
-		walk->totals.typed_objects++;
-		walk->totals.typed_bytes += walk_span_of(walk, object)->elem_size;
+	for (uint32_t slot = 0; slot < span->elem_count; slot++)
+		if (reference_walk_type(walk, span->first_object + slot, &is_array) != TYPE_UNKNOWN)
+			typed++;
+	return typed;
+}
+
+static struct error *count_spans(void *arg, unsigned thread)
+{
+	struct counting *c = arg;
+	uint32_t end = span_table_count(c->walk->graph->spans), first;
+
+	(void)thread;
+	while ((first = atomic_fetch_add(&c->next, SPANS_AT_ONCE)) < end) {
+		uint32_t count = end - first < SPANS_AT_ONCE ? end - first : SPANS_AT_ONCE;
+
+		for (uint32_t i = first; i < first + count; i++) {
+			const struct span *span = span_table_at(c->walk->graph->spans, i);
+			uint32_t typed = count_span(c->walk, span);
+
+			atomic_fetch_add(&c->objects, typed);
+			atomic_fetch_add(&c->bytes, typed * span->elem_size);
+		}
 	}
+	return NULL;
+}
+
+static struct error *count_typed(struct reference_walk *walk)
+{
+	struct counting c = { .walk = walk };
+	struct error *err = workers_run(walk->thread_count, count_spans, &c);
+
+	walk->totals.typed_objects = c.objects;
+	walk->totals.typed_bytes = c.bytes;
+	return err;
 }
 
 static struct error *run_with(struct reference_walk *walk, struct expander **expanders)
@@ -295,9 +324,7 @@ static struct error *run(struct reference_walk *walk, const struct mark *mark)
 		err = run_with(walk, expanders);
 	if (!err)
 		err = check(walk, mark);
-	if (!err)
-		count_typed(walk);
-	return err;
+	return err ? err : count_typed(walk);
 }
 
 struct error *reference_walk_run(struct reference_walk *walk, const struct mark *mark,
@@ -317,7 +344,7 @@ struct error *reference_walk_run(struct reference_walk *walk, const struct mark 
 type_id reference_walk_type(const struct reference_walk *walk, uint32_t object, bool *ret_is_array)
 {
 	const struct go_types *types = walk->input.types;
-	shape_id shape = walk->shapes[object];
+	shape_id shape = state_shape(state_load(&walk->states[object]));
 	type_id type = shape_type(shape);
 
 	*ret_is_array = shape_repeats(shape_kind(shape));
