@@ -240,6 +240,7 @@ struct error *type_index_local(const struct type_index *index, uint32_t i,
 		.type = record.type,
 		.is_heap_address = record.flags & LOCAL_IS_HEAP_ADDRESS,
 		.is_spilled = record.flags & LOCAL_IS_SPILLED,
+		.is_register = record.flags & LOCAL_IS_REGISTER,
 	};
 	return NULL;
 }

@@ -82,10 +82,10 @@ must_check struct error *type_index_global(const struct type_index *index, uint3
 
 /*
  * Where a variable of a function, or a piece of one, lies while pc is in [start, end): offset is
- * from the frame's CFA (just above the return address). Registers are not told: what the collector
- * takes for roots lies in memory. Variables and pieces that hold no pointers are not told either,
- * and of those that share a place for the same time only the outermost: an inlined function's
- * variable often is one of its caller's.
+ * from the frame's CFA (just above the return address), or it is in a general register. Variables
+ * that hold no pointers are not told, nor are pieces of others unless they hold one or a word that
+ * may say how long something is; and of those that share a place for the same time only the
+ * outermost: an inlined function's variable often is one of its caller's.
  *
  * A variable that escaped is told by where its address lies; name and type are its own all the same
  * ("x" and T, where the program has a variable "&x" of type *T).
@@ -94,12 +94,13 @@ struct indexed_local {
 	const char *name;
 	const char *function; /* that declares it: the one that runs, or one inlined into it */
 	taddr start, end;
-	int64_t offset;
+	int64_t offset;        /* in a register: its number, as DWARF counts them */
 	uint64_t size;         /* of the piece */
 	uint64_t piece_offset; /* in the variable */
 	uint32_t type; /* of the whole variable; 0: which piece of it this is cannot be told */
 	bool is_heap_address; /* what lies there is the address of the variable, which escaped */
 	bool is_spilled;      /* came in registers: that is where the compiler would put it */
+	bool is_register;
 };
 
 /* Locals of the function at this entry are [*ret_first, *ret_first + *ret_count). */

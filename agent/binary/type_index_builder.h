@@ -66,7 +66,7 @@ struct built_local {
 	int32_t offset;
 	uint32_t size; /* 0: all of the variable */
 	struct built_piece piece;
-	bool is_address;
+	bool is_address, is_register;
 };
 
 struct built_capture {

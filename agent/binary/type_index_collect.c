@@ -11,7 +11,10 @@
 #include "agent/binary/register_params.h"
 #include "agent/binary/type_index_builder.h"
 
-enum { DEPTH_MAX = 256 }; /* of blocks and inlined functions in each other */
+enum {
+	DEPTH_MAX = 256,        /* of blocks and inlined functions in each other */
+	GENERAL_REGISTERS = 16, /* DWARF's numbers of amd64 begin with them */
+};
 
 /* What an entry's children are to be taken for. */
 enum inside {
@@ -60,11 +63,22 @@ struct placing {
 	int32_t entry; /* where it is when its function begins, as of a register_param */
 };
 
+/* In a frame, or in a register that a pointer can be in. */
+static bool is_kept(const struct location_piece *piece)
+{
+	if (piece->size > UINT32_MAX)
+		return false;
+	if (piece->kind == LOCATION_REGISTER)
+		return piece->number < GENERAL_REGISTERS;
+	return piece->kind == LOCATION_FRAME && piece->number >= INT32_MIN &&
+	       piece->number <= INT32_MAX;
+}
+
 static struct error *add_piece(struct placing *p, const struct location_piece *piece)
 {
-	if (piece->kind != LOCATION_FRAME || piece->number < INT32_MIN ||
-	    piece->number > INT32_MAX || piece->size > UINT32_MAX)
-		return NULL; /* in no frame */
+	if (!is_kept(piece))
+		return NULL;
+	p->local.is_register = piece->kind == LOCATION_REGISTER;
 	p->local.offset = (int32_t)piece->number;
 	p->local.size = (uint32_t)piece->size;
 	p->local.is_address = piece->is_address;

@@ -375,13 +375,19 @@ static struct error *add_draft(struct finishing *f, const struct local_draft *dr
 	return extend_draft(f, draft) ? NULL : built_list_add(&f->drafts, draft);
 }
 
-/* A variable that is in one place, or a piece that may hold a pointer. */
+/* A variable that is in one place, a piece that may hold a pointer, or a word beside one. */
 static enum piece_place place_piece(const struct finishing *f, uint32_t type,
-				    const struct built_piece *piece, uint64_t *ret)
+				    const struct built_local *built, uint64_t *ret)
 {
+	enum piece_place place;
+
 	if (type && !f->holds_pointers[type])
 		return PIECE_NOWHERE;
-	return type_index_piece_offset(&f->shapes, type, piece, true, ret);
+	place = type_index_piece_offset(&f->shapes, type, &built->piece, true, ret);
+	if (place != PIECE_NOWHERE || built->size != WORD)
+		return place;
+	place = type_index_piece_offset(&f->shapes, type, &built->piece, false, ret);
+	return place == PIECE_KNOWN ? place : PIECE_NOWHERE;
 }
 
 static struct error *finish_local(struct finishing *f, const struct built_local *built)
@@ -406,7 +412,7 @@ static struct error *finish_local(struct finishing *f, const struct built_local 
 		name++;
 		type = type ? record_at(f, type)->elem : 0;
 	}
-	place = is_address ? PIECE_KNOWN : place_piece(f, type, &built->piece, &piece_offset);
+	place = is_address ? PIECE_KNOWN : place_piece(f, type, built, &piece_offset);
 	if (place == PIECE_NOWHERE)
 		return NULL;
 	if (place == PIECE_AMBIGUOUS)
@@ -417,7 +423,8 @@ static struct error *finish_local(struct finishing *f, const struct built_local 
 	local.type = type;
 	local.start = (uint32_t)(built->start - f->text_base);
 	local.end = (uint32_t)(built->end - f->text_base);
-	local.flags = is_address ? LOCAL_IS_HEAP_ADDRESS : 0;
+	local.flags = (is_address ? LOCAL_IS_HEAP_ADDRESS : 0) |
+		      (built->is_register ? LOCAL_IS_REGISTER : 0);
 	if (is_address)
 		local.size = WORD;
 	else if (!local.size && type)
@@ -479,6 +486,9 @@ static int compare_drafts(const void *a, const void *b, void *arg)
 	int order = compare_u64(x->record.start, y->record.start);
 
 	(void)arg;
+	if (!order)
+		order = compare_u64(x->record.flags & LOCAL_IS_REGISTER,
+				    y->record.flags & LOCAL_IS_REGISTER);
 	if (!order && x->record.offset != y->record.offset)
 		order = x->record.offset < y->record.offset ? -1 : 1;
 	if (!order)

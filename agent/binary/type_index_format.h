@@ -12,7 +12,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are copied as
 
 #define TYPE_INDEX_MAGIC "goheapty"
 
-enum { TYPE_INDEX_VERSION = 2 }; /* raise it when the meaning of the bytes changes */
+enum { TYPE_INDEX_VERSION = 3 }; /* raise it when the meaning of the bytes changes */
 
 enum type_index_table {
 	TABLE_TYPES,         /* type_record, by number; number 0 is none */
@@ -68,7 +68,11 @@ struct function_record {
 
 _Static_assert(sizeof(struct function_record) == 24, "no padding");
 
-enum { LOCAL_IS_HEAP_ADDRESS = 1, LOCAL_IS_SPILLED = 2 };
+enum {
+	LOCAL_IS_HEAP_ADDRESS = 1,
+	LOCAL_IS_SPILLED = 2,
+	LOCAL_IS_REGISTER = 4, /* offset is the register's number */
+};
 
 struct local_record {
 	uint32_t name, function, type, start, end;

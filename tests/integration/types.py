@@ -32,7 +32,7 @@ Type = collections.namedtuple(
     "Type", "number name kind size length descriptor elem key representation methods found_name "
     "found_descriptor fields")
 Local = collections.namedtuple("Local", "name function start end offset size piece type escaped "
-                                           "spilled")
+                                           "spilled register")
 
 suite = Suite()
 
@@ -174,7 +174,7 @@ def check_spilled(index):
     for entry, found in index.locals.items():
         end, told = 0, collections.defaultdict(set)
         for local in found:
-            if not local.spilled and not local.escaped and local.offset >= 0:
+            if not (local.spilled or local.escaped or local.register) and local.offset >= 0:
                 told[local.name, local.function].add(local.offset - local.piece)
         for local in (local for local in found if local.spilled):
             check(local.offset >= end and not local.piece, f"{entry:#x}: {local}")
@@ -198,24 +198,26 @@ def check_locals(index, rows):
             if local.spilled:
                 continue
             variable = (local.name, local.function, str(local.offset), str(local.size),
-                        str(local.piece), index.name(local.type), str(local.escaped))
+                        str(local.piece), index.name(local.type), str(local.escaped),
+                        str(local.register))
             spans = runs[entry].get(variable, [])
             check(covers(spans, local.start) and covers(spans, local.end - 1),
                   f"{entry:#x}: {local} is nowhere, there are {dict(runs[entry])}")
-            check(local.escaped or pointers.has(local.type, local.piece, max(local.size, 1)),
+            check(local.escaped or pointers.words(local.type)
+                  and (local.size == 8 or pointers.has(local.type, local.piece, max(local.size, 1))),
                   f"{entry:#x}: {local} is no pointer")
             compared += 1
     check(compared > 1000, f"only {compared} locals were compared")
     check_spilled(index)
     for entry, variables in runs.items():
         have = index.locals.get(entry, [])
-        for (name, _, offset, size, piece, of, escaped), spans in variables.items():
+        for (name, _, offset, size, piece, of, escaped, register), spans in variables.items():
             if escaped == "0" and not all(pointers.has(number, int(piece), int(size))
                                           for number in by_name[of]):
                 continue
             for start, end in spans:
                 check(any(local.offset == int(offset) and local.size == int(size)
-                          and local.start <= start and end <= local.end for local in have),
+                          and local.register == int(register) and local.start <= start and end <= local.end for local in have),
                       f"{entry:#x}: {name} at {offset} from {start:#x} to {end:#x} has no name: "
                       f"{have}")
 

@@ -84,10 +84,10 @@ static struct error *print_locals(const struct type_index *index, taddr entry)
 		err = type_index_local(index, i, &local);
 		if (!err)
 			printf("local\t%s\t%s\t0x%" PRIx64 "\t0x%" PRIx64 "\t%" PRId64 "\t%" PRIu64
-			       "\t%" PRIu64 "\t%" PRIu32 "\t%d\t%d\n",
+			       "\t%" PRIu64 "\t%" PRIu32 "\t%d\t%d\t%d\n",
 			       local.name, local.function, local.start, local.end, local.offset,
 			       local.size, local.piece_offset, local.type, local.is_heap_address,
-			       local.is_spilled);
+			       local.is_spilled, local.is_register);
 	}
 	return err;
 }

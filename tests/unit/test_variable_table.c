@@ -141,12 +141,12 @@ static void frames_have_their_variables_where_they_stand(void **state)
 	taddr at = pc(ADD) - BIAS, entry = fake_program_pc(ADD, 0) - BIAS;
 	const char *name = functions[ADD].name;
 	const struct indexed_local locals[] = {
-		{ "item", name, at - 1, at, -40, 8, 0, POINTER, false, false },
-		{ "pair", name, at - 4, at, -32, 8, 8, PAIR, false, false },
-		{ "sum", "main.inlined", at - 1, at, -24, 8, 0, INT, true, false },
-		{ "gone", name, entry, at - 1, -16, 8, 0, POINTER, false, false },
-		{ "late", name, at, at + 8, -16, 8, 0, POINTER, false, false },
-		{ "cart", name, entry, at, 0, 8, 0, POINTER, false, false },
+		{ "item", name, at - 1, at, -40, 8, 0, POINTER, false, false, false },
+		{ "pair", name, at - 4, at, -32, 8, 8, PAIR, false, false, false },
+		{ "sum", "main.inlined", at - 1, at, -24, 8, 0, INT, true, false, false },
+		{ "gone", name, entry, at - 1, -16, 8, 0, POINTER, false, false, false },
+		{ "late", name, at, at + 8, -16, 8, 0, POINTER, false, false, false },
+		{ "cart", name, entry, at, 0, 8, 0, POINTER, false, false, false },
 	};
 	const struct fake_function_range ranges[] = { { entry, 0, 6 } };
 	taddr g = push_stack(f);
@@ -322,8 +322,8 @@ static void words_of_deferred_calls_have_types(void **state)
 	const struct layout *l = &f->program.layout;
 	taddr entry = fake_program_pc(ADD, 0) - BIAS;
 	const struct indexed_local locals[] = {
-		{ "cart", "main.add", entry, entry + 0x80, 0, 8, 0, POINTER, false, false },
-		{ "pair", "main.add", entry, entry + 0x80, 8, 16, 0, PAIR, false, false },
+		{ "cart", "main.add", entry, entry + 0x80, 0, 8, 0, POINTER, false, false, false },
+		{ "pair", "main.add", entry, entry + 0x80, 8, 16, 0, PAIR, false, false, false },
 	};
 	const struct fake_function_range ranges[] = { { entry, 0, 2 } };
 	taddr g = push_stack(f), record = add_defer(f, OUTER, 0);
