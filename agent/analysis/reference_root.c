@@ -95,20 +95,37 @@ static struct error *read_word(struct expander *x, taddr addr, uint64_t *word, b
 	return err;
 }
 
-/* A word that cannot be read is 0; if the root's own cannot, *ret_is_read is false. */
+static struct error *read_around(struct expander *x, const struct variable_word *place,
+				 uint64_t *word, bool *ret_is_read)
+{
+	if (!place->in_register)
+		return read_word(x, place->addr, word, ret_is_read);
+	*word = place->value;
+	*ret_is_read = true;
+	return NULL;
+}
+
+/*
+ * If the root's own word cannot be read, *ret_is_read is false. What one before it may be, the type
+ * of what is in an interface, is 0 then; those that follow it, lengths, are as large as can be.
+ */
 static struct error *read_words(struct expander *x, const struct variable *variable, taddr slot,
 				uint64_t words[WORDS], bool *ret_is_read)
 {
-	bool is_local = variable->around[WORDS_BEFORE] == slot, is_read;
 	struct error *err = NULL;
 
 	*ret_is_read = false;
 	for (unsigned i = 0; i < WORDS && !err; i++) {
-		taddr addr = slot + i * 8 - WORDS_BEFORE * 8;
+		struct variable_word place = { .addr = slot + i * 8 - WORDS_BEFORE * 8 };
+		bool is_read = false;
 
-		err = read_word(x, is_local ? variable->around[i] : addr, &words[i], &is_read);
+		if (variable->in_pieces)
+			place = variable->around[i];
+		err = read_around(x, &place, &words[i], &is_read);
 		if (i == WORDS_BEFORE)
 			*ret_is_read = is_read;
+		else if (!is_read && i > WORDS_BEFORE)
+			words[i] = UINT64_MAX;
 	}
 	return err;
 }
@@ -239,14 +256,15 @@ static struct error *find_by_type(struct root_reader *reader, const struct heap_
 {
 	uint64_t words[WORDS];
 	const struct plan_slot *slot;
+	uint64_t offset;
 	bool is_read;
 	struct error *err;
 
 	reader->found.count = 0;
-	if (variable->type == TYPE_UNKNOWN || !variable->addr || root->slot < variable->addr ||
-	    (root->slot - variable->addr) % 8)
+	if (variable->type == TYPE_UNKNOWN || !variable_offset(variable, root->slot, &offset) ||
+	    offset % 8)
 		return NULL;
-	err = find_slot(reader->expander, variable, (root->slot - variable->addr) / 8, &slot);
+	err = find_slot(reader->expander, variable, offset / 8, &slot);
 	if (err || !slot)
 		return err;
 	err = read_words(reader->expander, variable, root->slot, words, &is_read);
@@ -259,7 +277,7 @@ static struct error *find_by_guess(struct root_reader *reader, const struct heap
 {
 	uint64_t words[WORDS] = { 0 };
 	const struct plan_slot *slot = NULL;
-	bool is_read = root->slot >= sizeof(*words);
+	bool is_read = root->slot >= ROOT_REGISTER_SLOTS;
 	struct error *err = NULL;
 
 	if (is_read)

@@ -15,7 +15,7 @@ struct span_table;
 struct heap_root {
 	uint32_t object;
 	uint32_t goroutine; /* or ROOT_NO_GOROUTINE */
-	uint64_t slot : 56; /* where the word was read, 0 for a register */
+	uint64_t slot : 56; /* as of a struct root */
 	uint64_t kind : 8;  /* enum root_kind */
 };
 

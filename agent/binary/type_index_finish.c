@@ -423,8 +423,8 @@ static struct error *finish_local(struct finishing *f, const struct built_local 
 	local.type = type;
 	local.start = (uint32_t)(built->start - f->text_base);
 	local.end = (uint32_t)(built->end - f->text_base);
-	local.flags = (is_address ? LOCAL_IS_HEAP_ADDRESS : 0) |
-		      (built->is_register ? LOCAL_IS_REGISTER : 0);
+	local.flags =
+	    (is_address ? LOCAL_IS_HEAP_ADDRESS : 0) | (built->is_register ? LOCAL_IS_REGISTER : 0);
 	if (is_address)
 		local.size = WORD;
 	else if (!local.size && type)

@@ -35,13 +35,16 @@ static inline bool root_kind_is_conservative(enum root_kind kind)
 	return kind >= ROOT_STACK_CONSERVATIVE;
 }
 
-enum { ROOT_NO_GOROUTINE = UINT32_MAX };
+enum {
+	ROOT_NO_GOROUTINE = UINT32_MAX,
+	ROOT_REGISTER_SLOTS = 32, /* slots below it are no addresses */
+};
 
 struct root {
 	enum root_kind kind;
 	uint32_t goroutine; /* index in the goroutine table, or ROOT_NO_GOROUTINE */
-	taddr slot;         /* where the word was read, 0 for a register */
-	taddr value;        /* the word */
+	taddr slot;  /* where the word was read; in a general register its DWARF number + 1; or 0 */
+	taddr value; /* the word */
 };
 
 struct root_sink {

@@ -15,6 +15,7 @@
 #include "agent/goruntime/function_role.h"
 #include "agent/goruntime/layout.h"
 #include "agent/goruntime/pc_facts.h"
+#include "agent/goruntime/register.h"
 #include "agent/goruntime/stack_scan.h"
 #include "agent/goruntime/stack_walker.h"
 #include "agent/goruntime/stack_window.h"
@@ -151,8 +152,9 @@ static struct error *register_roots(struct stack_walker *walker, const struct go
 		return memory_roots(walker, ROOT_REGISTER, g->signal_frame, g->signal_frame_end);
 	if (g->on_system_stack && !g->unsettled)
 		return NULL;
-	for (unsigned i = 0; !err && i < THREAD_GPR_COUNT; i++)
-		err = stack_scan_word(scan, ROOT_REGISTER, 0, thread->gpr[i]);
+	for (unsigned i = 0; !err && i < REGISTER_COUNT; i++)
+		err =
+		    stack_scan_word(scan, ROOT_REGISTER, i + 1, thread->gpr[register_of_thread(i)]);
 	if (!err && thread->vector)
 		err = stack_scan_bytes(scan, ROOT_REGISTER, 0, thread->vector, thread->vector_size);
 	return err;

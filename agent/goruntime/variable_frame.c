@@ -9,6 +9,7 @@
  *	sp ---------------> |                         |
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/binary/pclntab.h"
 #include "agent/binary/type_index.h"
@@ -97,6 +98,7 @@ static struct error *add_local(struct variable_reader *reader, const struct inde
 		.piece_offset = local->piece_offset,
 		.type = local->type,
 		.is_heap_address = local->is_heap_address,
+		.is_register = local->is_register,
 	};
 	struct error *err = variable_name(table, local->function, local->name, &place.name);
 
@@ -106,8 +108,12 @@ static struct error *add_local(struct variable_reader *reader, const struct inde
 	return err;
 }
 
-/* Variables that are where the frame stands; pc is within the call, not after it. */
-static struct error *add_locals(struct variable_reader *reader, taddr pc, struct frame_site *site)
+/*
+ * Variables that are where the frame stands; pc is within the call, not after it, and a call leaves
+ * nothing in registers.
+ */
+static struct error *add_locals(struct variable_reader *reader, taddr pc, bool is_call,
+				struct frame_site *site)
 {
 	const struct function_place *function =
 	    variable_function_place(reader->table, site->function);
@@ -119,7 +125,7 @@ static struct error *add_locals(struct variable_reader *reader, taddr pc, struct
 		struct indexed_local local;
 
 		err = type_index_local(reader->index, first + i, &local);
-		if (!err && pc >= local.start && pc < local.end)
+		if (!err && pc >= local.start && pc < local.end && !(is_call && local.is_register))
 			err = add_local(reader, &local, site);
 	}
 	if (!err || error_code(err) == ERROR_NOMEM)
@@ -143,7 +149,7 @@ static struct error *find_site(struct variable_reader *reader, const struct stac
 	}
 	err = variable_function(reader, &frame->func, frame->module, &site.function);
 	if (!err && variable_function_place(table, site.function)->has_locals)
-		err = add_locals(reader, pc - reader->bias, &site);
+		err = add_locals(reader, pc - reader->bias, frame->is_call, &site);
 	if (!err)
 		err = variable_list_add(&table->sites, sizeof(site), UINT32_MAX, &site);
 	if (err)
@@ -156,9 +162,26 @@ static struct error *find_site(struct variable_reader *reader, const struct stac
 
 struct visit {
 	struct variable_reader *reader;
+	const struct goroutine *g;
 	struct goroutine_frames *goroutine;
+	taddr preempt_sp; /* of the frame before, if that is asyncPreempt's; or 0 */
 	struct error *err;
 };
+
+static struct error *add_registers(struct visit *visit, const struct stack_frame *frame)
+{
+	struct error *err = NULL;
+
+	if (!visit->goroutine->count)
+		err = variable_registers_running(visit->reader, visit->g, visit->goroutine);
+	else if (visit->preempt_sp)
+		err = variable_registers_preempted(visit->reader, visit->preempt_sp,
+						   visit->goroutine);
+	visit->preempt_sp = 0;
+	if (frame->is_call && !strcmp(frame->func.name, "runtime.asyncPreempt"))
+		visit->preempt_sp = frame->sp;
+	return err;
+}
 
 static bool visit_frame(void *arg, const struct stack_frame *frame)
 {
@@ -171,6 +194,8 @@ static bool visit_frame(void *arg, const struct stack_frame *frame)
 		return false;
 	place.below = (uint32_t)below;
 	visit->err = find_site(visit->reader, frame, &place.site);
+	if (!visit->err)
+		visit->err = add_registers(visit, frame);
 	if (!visit->err)
 		visit->err =
 		    variable_list_add(&table->frames, sizeof(place), VARIABLE_FRAMES_MAX, &place);
@@ -187,7 +212,7 @@ bool variable_is_final(const struct error *err)
 static struct error *read_frames(struct variable_reader *reader, const struct goroutine *g,
 				 struct goroutine_frames *ret)
 {
-	struct visit visit = { .reader = reader, .goroutine = ret };
+	struct visit visit = { .reader = reader, .g = g, .goroutine = ret };
 	struct error *err;
 
 	if (!g->has_stack || g->unsettled || g->stack_lo >= g->stack_hi)
@@ -250,6 +275,7 @@ static struct error *read_goroutine(struct variable_reader *reader, uint32_t ind
 	const struct goroutine *g = goroutine_table_at(reader->goroutines, index);
 	struct goroutine_frames frames = {
 		.first = reader->table->frames.count,
+		.first_set = (uint32_t)reader->table->sets.count,
 		.g = g->g,
 		.stack_lo = g->stack_lo,
 		.stack_hi = g->stack_hi,
@@ -301,8 +327,20 @@ static const struct local_place *find_local(const struct variable_table *table,
 	    (const struct local_place *)table->locals.items + site->first_local;
 
 	for (uint32_t i = 0; i < site->local_count; i++)
-		if (offset >= locals[i].offset &&
+		if (!locals[i].is_register && offset >= locals[i].offset &&
 		    (uint64_t)(offset - locals[i].offset) < locals[i].size)
+			return &locals[i];
+	return NULL;
+}
+
+static const struct local_place *find_register(const struct variable_table *table,
+					       const struct frame_site *site, unsigned number)
+{
+	const struct local_place *locals =
+	    (const struct local_place *)table->locals.items + site->first_local;
+
+	for (uint32_t i = 0; i < site->local_count; i++)
+		if (locals[i].is_register && locals[i].offset == number)
 			return &locals[i];
 	return NULL;
 }
@@ -331,29 +369,52 @@ static void set_type(const struct variable_table *table, const struct local_plac
 	error_free(err);
 }
 
-/* Where a byte of the variable that a piece is of lies; 0: not in memory. */
-static taddr find_byte(const struct variable_table *table, const struct frame_site *site, taddr fp,
-		       const struct local_place *piece, uint64_t at)
-{
-	const struct local_place *locals =
-	    (const struct local_place *)table->locals.items + site->first_local;
+/* A frame that has variables. */
+struct standing {
+	const struct frame_site *site;
+	taddr fp;
+	const struct register_set *set; /* NULL: what it had in registers is not known */
+};
 
-	for (uint32_t i = 0; i < site->local_count; i++)
-		if (locals[i].name == piece->name && locals[i].type == piece->type &&
-		    at - locals[i].piece_offset < locals[i].size)
-			return fp + (uint64_t)locals[i].offset + (at - locals[i].piece_offset);
-	return 0;
+static struct variable_word word_in(const struct standing *frame, const struct local_place *local,
+				    uint64_t offset)
+{
+	struct variable_word word = { 0 };
+
+	if (!local->is_register) {
+		word.addr = frame->fp + (uint64_t)local->offset + offset;
+	} else if (frame->set && !offset) {
+		word.addr = frame->set->addr[local->offset];
+		word.value = frame->set->value[local->offset];
+		word.in_register = frame->set->is_of_thread;
+	}
+	return word;
 }
 
-static void find_around(const struct variable_table *table, const struct frame_site *site, taddr fp,
-			const struct local_place *piece, taddr slot, struct variable *ret)
+/* Where a word of the variable that a piece is of is. */
+static struct variable_word find_word(const struct variable_table *table,
+				      const struct standing *frame, const struct local_place *piece,
+				      uint64_t at)
 {
-	uint64_t at = slot - fp - (uint64_t)piece->offset + piece->piece_offset;
+	const struct local_place *locals =
+	    (const struct local_place *)table->locals.items + frame->site->first_local;
 
+	for (uint32_t i = 0; i < frame->site->local_count; i++)
+		if (locals[i].name == piece->name && locals[i].type == piece->type &&
+		    at - locals[i].piece_offset < locals[i].size)
+			return word_in(frame, &locals[i], at - locals[i].piece_offset);
+	return (struct variable_word){ 0 };
+}
+
+/* at: where in the variable that the piece is of the root's word is. */
+static void find_around(const struct variable_table *table, const struct standing *frame,
+			const struct local_place *piece, uint64_t at, struct variable *ret)
+{
+	ret->in_pieces = true;
 	for (unsigned i = 0; i < VARIABLE_AROUND; i++)
 		ret->around[i] =
-		    find_byte(table, site, fp, piece, at + i * WORD - VARIABLE_BEFORE * WORD);
-	ret->around[VARIABLE_BEFORE] = slot;
+		    find_word(table, frame, piece, at + i * WORD - VARIABLE_BEFORE * WORD);
+	ret->around[VARIABLE_BEFORE] = word_in(frame, piece, at - piece->piece_offset);
 }
 
 type_id variable_type_at(const struct variable_table *table, uint32_t site, int64_t offset,
@@ -370,20 +431,43 @@ type_id variable_type_at(const struct variable_table *table, uint32_t site, int6
 	return variable.type;
 }
 
-static bool take_local(const struct variable_table *table, const struct frame_place *frame,
-		       taddr fp, taddr slot, struct variable *ret)
+static taddr end_of(const struct goroutine_frames *goroutine, const struct frame_place *frame)
 {
-	const struct frame_site *site = site_of(table, frame);
-	const struct local_place *local = find_local(table, site, (int64_t)(slot - fp));
+	return goroutine->stack_hi - frame->below;
+}
+
+static struct standing standing_of(const struct variable_table *table,
+				   const struct goroutine_frames *goroutine,
+				   const struct frame_place *frame)
+{
+	uint32_t number = (uint32_t)(frame - frames_of(table, goroutine));
+
+	return (struct standing){ .site = site_of(table, frame),
+				  .fp = end_of(goroutine, frame),
+				  .set = variable_registers_of(table, goroutine, number) };
+}
+
+static void take_piece(const struct variable_table *table, const struct standing *frame,
+		       const struct local_place *piece, uint64_t at, struct variable *ret)
+{
+	*ret =
+	    (struct variable){ .name = variable_text(table, piece->name), .kind = VARIABLE_LOCAL };
+	find_around(table, frame, piece, at, ret);
+	set_function(table, variable_function_place(table, frame->site->function), ret);
+	set_type(table, piece, ret);
+}
+
+static bool take_local(const struct variable_table *table, const struct goroutine_frames *goroutine,
+		       const struct frame_place *place, taddr slot, struct variable *ret)
+{
+	const struct standing frame = standing_of(table, goroutine, place);
+	const struct local_place *local = find_local(table, frame.site, (int64_t)(slot - frame.fp));
 
 	if (!local)
 		return false;
-	*ret = (struct variable){ .name = variable_text(table, local->name),
-				  .kind = VARIABLE_LOCAL,
-				  .addr = fp + (uint64_t)local->offset - local->piece_offset };
-	find_around(table, site, fp, local, slot, ret);
-	set_function(table, variable_function_place(table, site->function), ret);
-	set_type(table, local, ret);
+	take_piece(table, &frame, local,
+		   slot - frame.fp - (uint64_t)local->offset + local->piece_offset, ret);
+	ret->addr = frame.fp + (uint64_t)local->offset - local->piece_offset;
 	return true;
 }
 
@@ -417,11 +501,6 @@ static uint32_t frame_above(const struct frame_place *frames, uint32_t count, ui
 	return low;
 }
 
-static taddr end_of(const struct goroutine_frames *goroutine, const struct frame_place *frame)
-{
-	return goroutine->stack_hi - frame->below;
-}
-
 /* A word above a frame that is an argument of its function, be it one that no variable names. */
 static bool take_argument(const struct variable_table *table,
 			  const struct goroutine_frames *goroutine, const struct frame_place *frame,
@@ -431,7 +510,7 @@ static bool take_argument(const struct variable_table *table,
 	    variable_function_place(table, site_of(table, frame)->function);
 	taddr end = end_of(goroutine, frame);
 
-	if (take_local(table, frame, end, slot, ret))
+	if (take_local(table, goroutine, frame, slot, ret))
 		return true;
 	return slot - end < function->args_size && take_temporary(table, frame, slot, ret);
 }
@@ -449,7 +528,7 @@ static bool find_in_frames(const struct variable_table *table,
 			return true;
 	if (i == goroutine->count)
 		return i && take_temporary(table, &frames[i - 1], slot, ret);
-	return take_local(table, &frames[i], end_of(goroutine, &frames[i]), slot, ret) ||
+	return take_local(table, goroutine, &frames[i], slot, ret) ||
 	       take_temporary(table, &frames[i], slot, ret);
 }
 
@@ -481,6 +560,35 @@ bool variable_frames_find(const struct variable_table *table, uint32_t goroutine
 	if (slot < frames->stack_lo || slot >= frames->stack_hi)
 		return false;
 	return find_in_frames(table, frames, slot, ret) || take_stack(table, frames, slot, ret);
+}
+
+bool variable_registers_find(const struct variable_table *table, uint32_t goroutine, taddr slot,
+			     struct variable *ret)
+{
+	const struct goroutine_frames *frames;
+	const struct register_set *set;
+	const struct local_place *local;
+	const struct function_place *function;
+	struct standing frame;
+	unsigned number;
+
+	if (goroutine >= table->goroutine_count)
+		return false;
+	frames = &table->goroutines[goroutine];
+	set = variable_registers_at(table, frames, slot, &number);
+	if (!set)
+		return false;
+	frame = standing_of(table, frames, frames_of(table, frames) + set->frame);
+	local = find_register(table, frame.site, number);
+	function = variable_function_place(table, frame.site->function);
+	if (!local) {
+		variable_take_function(table, function, function->registers, slot, ret);
+		return true;
+	}
+	take_piece(table, &frame, local, local->piece_offset, ret);
+	ret->has_offset = true;
+	ret->offset = local->piece_offset;
+	return true;
 }
 
 const struct function_place *variable_innermost(const struct variable_table *table,

@@ -7,6 +7,7 @@
 
 #include "agent/binary/string_pool.h"
 #include "agent/goruntime/addr_map.h"
+#include "agent/goruntime/register.h"
 #include "agent/goruntime/variable_table.h"
 
 struct elf_symbols;
@@ -64,11 +65,11 @@ struct frame_site {
 };
 
 struct local_place {
-	int64_t offset; /* from the frame's fp, of the piece */
+	int64_t offset; /* from the frame's fp, of the piece; or the register's number */
 	uint64_t size, piece_offset;
 	name_id name;
 	uint32_t type;
-	bool is_heap_address;
+	bool is_heap_address, is_register;
 };
 
 /* A frame: it ends so far below the upper end of its stack. */
@@ -77,9 +78,18 @@ struct frame_place {
 	uint32_t site;
 };
 
+/* The registers that one frame had when it was interrupted at no call. */
+struct register_set {
+	uint32_t frame;             /* of the goroutine's */
+	taddr addr[REGISTER_COUNT]; /* where each was saved; 0: nowhere */
+	uint64_t value[REGISTER_COUNT];
+	bool is_of_thread; /* values are what the thread has in them */
+};
+
 struct goroutine_frames {
 	uint64_t first;
 	uint32_t count;
+	uint32_t first_set, set_count;
 	uint32_t start; /* the function that it began with, + 1; 0: not known */
 	taddr g, stack_lo, stack_hi;
 	uint32_t first_defer, defer_count;
@@ -110,6 +120,7 @@ struct variable_table {
 	struct variable_list locals;    /* struct local_place */
 	struct variable_list frames;    /* struct frame_place */
 	struct variable_list defers;    /* struct defer_place */
+	struct variable_list sets;      /* struct register_set */
 	struct goroutine_frames *goroutines;
 	uint32_t goroutine_count;
 	name_id finalizer_queue, cleanup_queue; /* with who blocks them */
@@ -158,6 +169,24 @@ must_check struct error *variable_defers_read(struct variable_reader *reader,
 					      const struct goroutine *g,
 					      struct goroutine_frames *ret);
 
+/* Registers of the frame that comes next: of a running goroutine's innermost one, if it is that. */
+must_check struct error *variable_registers_running(struct variable_reader *reader,
+						    const struct goroutine *g,
+						    struct goroutine_frames *goroutine);
+/* Those that a frame of asyncPreempt at sp has saved. */
+must_check struct error *variable_registers_preempted(struct variable_reader *reader, taddr sp,
+						      struct goroutine_frames *goroutine);
+
+/* The set of a goroutine's frame, NULL for none. */
+const struct register_set *variable_registers_of(const struct variable_table *table,
+						 const struct goroutine_frames *goroutine,
+						 uint32_t frame);
+
+/* The set that the slot of a root is in, and which of the registers it is; NULL: none. */
+const struct register_set *variable_registers_at(const struct variable_table *table,
+						 const struct goroutine_frames *goroutine,
+						 taddr slot, unsigned *ret_number);
+
 /* The function at an entry, *ret is its place. */
 must_check struct error *variable_function(struct variable_reader *reader,
 					   const struct pclntab_func *func,
@@ -198,6 +227,12 @@ const struct global_place *variable_global_at(const struct variable_table *table
 bool variable_globals_find(const struct variable_table *table, taddr slot, struct variable *ret);
 bool variable_frames_find(const struct variable_table *table, uint32_t goroutine, taddr slot,
 			  struct variable *ret);
+bool variable_registers_find(const struct variable_table *table, uint32_t goroutine, taddr slot,
+			     struct variable *ret);
+/* What the runtime keeps for a function, by a name of it. */
+void variable_take_function(const struct variable_table *table,
+			    const struct function_place *function, name_id name, taddr slot,
+			    struct variable *ret);
 
 /* What holds a word that no frame has. */
 struct word_owner {

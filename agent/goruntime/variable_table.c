@@ -21,6 +21,7 @@ void variable_table_free(struct variable_table *table)
 	variable_list_fini(&table->locals);
 	variable_list_fini(&table->frames);
 	variable_list_fini(&table->defers);
+	variable_list_fini(&table->sets);
 	variable_list_fini(&table->queue_blocks);
 	variable_list_fini(&table->queued_types);
 	free(table->goroutines);
@@ -120,14 +121,14 @@ static void take_plain(enum root_kind kind, taddr slot, struct variable *ret)
 		.package = "",
 		.kind =
 		    kind == ROOT_DATA || kind == ROOT_BSS ? VARIABLE_NAMELESS : VARIABLE_RUNTIME,
-		.addr = slot,
-		.size = slot ? 8 : 0,
+		.addr = slot < ROOT_REGISTER_SLOTS ? 0 : slot,
+		.size = slot < ROOT_REGISTER_SLOTS ? 0 : 8,
 	};
 }
 
-/* What the runtime keeps for a function. */
-static void take_function(const struct variable_table *table, const struct function_place *function,
-			  name_id name, taddr slot, struct variable *ret)
+void variable_take_function(const struct variable_table *table,
+			    const struct function_place *function, name_id name, taddr slot,
+			    struct variable *ret)
 {
 	*ret = (struct variable){
 		.name = variable_text(table, name),
@@ -135,8 +136,8 @@ static void take_function(const struct variable_table *table, const struct funct
 		.file = function->file,
 		.line = function->line,
 		.kind = VARIABLE_RUNTIME,
-		.addr = slot,
-		.size = slot ? 8 : 0,
+		.addr = slot < ROOT_REGISTER_SLOTS ? 0 : slot,
+		.size = slot < ROOT_REGISTER_SLOTS ? 0 : 8,
 	};
 }
 
@@ -152,7 +153,7 @@ static void find_goroutine(const struct variable_table *table, uint32_t goroutin
 	if (in_g) {
 		innermost = variable_innermost(table, goroutine);
 		if (innermost)
-			take_function(table, innermost, innermost->context, slot, ret);
+			variable_take_function(table, innermost, innermost->context, slot, ret);
 		if (slot - table->goroutines[goroutine].g == table->g_context)
 			ret->type = table->func_type;
 		return;
@@ -160,7 +161,7 @@ static void find_goroutine(const struct variable_table *table, uint32_t goroutin
 	owner = variable_deferrer(table, goroutine, slot);
 	if (!owner.function)
 		return;
-	take_function(table, owner.function, owner.function->defer, owner.addr, ret);
+	variable_take_function(table, owner.function, owner.function->defer, owner.addr, ret);
 	ret->type = owner.type;
 	if (owner.type != TYPE_UNKNOWN)
 		ret->size = go_type_at(table->types, owner.type)->size;
@@ -178,16 +179,21 @@ void variable_table_find(const struct variable_table *table, enum root_kind kind
 		variable_globals_find(table, slot, ret);
 		return;
 	case ROOT_STACK:
-	case ROOT_STACK_CONSERVATIVE:
 		variable_frames_find(table, goroutine, slot, ret);
+		return;
+	case ROOT_STACK_CONSERVATIVE:
+		if (!variable_registers_find(table, goroutine, slot, ret))
+			variable_frames_find(table, goroutine, slot, ret);
 		return;
 	case ROOT_GOROUTINE:
 		find_goroutine(table, goroutine, slot, ret);
 		return;
 	case ROOT_REGISTER:
+		if (variable_registers_find(table, goroutine, slot, ret))
+			return;
 		function = variable_innermost(table, goroutine);
 		if (function)
-			take_function(table, function, function->registers, slot, ret);
+			variable_take_function(table, function, function->registers, slot, ret);
 		return;
 	case ROOT_FINALIZER_QUEUE:
 		ret->name = variable_text(table, table->finalizer_queue);

@@ -31,6 +31,13 @@ enum variable_kind {
 
 enum { VARIABLE_BEFORE = 1, VARIABLE_AROUND = 4 }; /* words */
 
+/* Where a word of a variable is; addr is 0 if it is in no memory. */
+struct variable_word {
+	taddr addr;
+	uint64_t value; /* in a register of a thread */
+	bool in_register;
+};
+
 /* Equal variables (the same local in many frames) have the same name, by address, too. */
 struct variable {
 	/*
@@ -42,17 +49,27 @@ struct variable {
 	const char *package; /* import path; "": the runtime's own doing, or not known */
 	const char *file;    /* of a local's function, or NULL */
 	uint32_t line;
-	uint8_t kind;  /* enum variable_kind */
-	taddr addr;    /* where it begins; 0: in no one place */
+	uint8_t kind;    /* enum variable_kind */
+	taddr addr;      /* where it begins; 0: in no one place */
+	bool has_offset; /* of a variable in no one place: the root's word is at offset in it */
+	uint64_t offset;
 	uint64_t size; /* 0: not known */
 	type_id type;
 	bool is_array; /* as many of the type, one after the other, as there is room for */
 	/*
-	 * Of a local, which may be in pieces: where its words lie, from the one before the root's
-	 * on; 0: not in memory. Of others they are side by side.
+	 * Of a local, which may be in pieces: where its words are, from the one before the root's
+	 * on. Of others they are side by side.
 	 */
-	taddr around[VARIABLE_AROUND];
+	bool in_pieces;
+	struct variable_word around[VARIABLE_AROUND];
 };
+
+/* Where in a variable the word of a root at slot is; false: that is not known. */
+static inline bool variable_offset(const struct variable *variable, taddr slot, uint64_t *ret)
+{
+	*ret = variable->has_offset ? variable->offset : slot - variable->addr;
+	return variable->has_offset || (variable->addr && slot >= variable->addr);
+}
 
 /*
  * Walks all stacks once more. Borrows all arguments for the call but types and modules, for its

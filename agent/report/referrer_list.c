@@ -60,12 +60,13 @@ static struct error *name_of_root(const struct variable *variable, const struct 
 				  taddr slot, ProtobufCBinaryData *ret)
 {
 	struct field_path path = { .size = 0 };
+	uint64_t offset;
 
 	field_path_add_field(&path, variable->name);
-	if (variable->addr && slot >= variable->addr) {
+	if (variable_offset(variable, slot, &offset)) {
 		struct object_type type = { .type = variable->type };
 
-		field_path_find(&path, types, type, slot - variable->addr);
+		field_path_find(&path, types, type, offset);
 	}
 	return message_bytes(path.text, path.size, ret);
 }

@@ -243,11 +243,11 @@ def check_timers(version, godebug, held):
         note([row for row in histogram["types"][:8]])
 
 
-def check_running(version):
-    with started(version, "running") as target, unharmed(target.pid, still=False):
-        # What only a register holds is live, but by no variable.
-        rows = known_rows(target, ("parameter of",))
-        for _ in range(3):
+def check_running(version, mode):
+    """Variables that only registers have: of a thread, or where they were saved."""
+    with started(version, mode) as target, unharmed(target.pid, still=False):
+        rows = target.hello["rows"]
+        for _ in range(10):
             histogram, profile = histogram_of(target), profile_of(target)
             check_sums(target, histogram, profile)
             check_none(wrong_rows(histogram, profile, rows), "rows are wrong")
@@ -420,7 +420,8 @@ each("timers that nobody holds are held by the runtime", check_timers, ("1.15", 
 each("timers that nobody holds are garbage", check_timers, ("1.23", "1.27"), "", False)
 each("old timers that were asked for are held", check_timers, ("1.23", "1.26"), "asynctimerchan=1",
      True)
-each("variables of goroutines that run", check_running)
+each("variables of goroutines that run", check_running, SOME, "running")
+each("variables of goroutines that were preempted", check_running, SOME, "preempted")
 each("chains of goroutines have their labels", check_labels)
 each("the same program has the same profile", check_same)
 each("what is folded is not lost", check_limits)

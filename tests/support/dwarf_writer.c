@@ -1,7 +1,7 @@
 /*
  * Package main:    type main.T struct, 8 bytes
  *                  func main.f.func1, a closure with the variables p *main.T, &x *main.T, which it
- *                  captures, and n uintptr
+ *                  captures, n uintptr, and r *main.T in register RBX
  * Package runtime: type runtime.inner struct { value uint64 at 8 }, 16 bytes
  *                  type runtime.alias = runtime.inner
  *                  type runtime.outer struct { in alias at 16; arr [4]inner at 32; ptr *outer at
@@ -265,6 +265,10 @@ static void put_main(struct dwarf_writer *w)
 	put_local(w, "p", pointer, 0, -16);
 	put_local(w, "&x", pointer, 8, -24);
 	put_local(w, "n", word, 16, -32);
+	put_die(w, ABBREV_LOCAL, "r");
+	put_u32(w, pointer);
+	put_u8(w, 1);
+	put_u8(w, DW_OP_reg3);
 	put_u8(w, 0);
 }
 

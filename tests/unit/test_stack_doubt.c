@@ -90,6 +90,14 @@ static void conservative_words_revive_stack_objects_conservatively(void **state)
 	assert_int_equal(fake_sink_count(&f->sink, ROOT_STACK_CONSERVATIVE, INNER), 0);
 }
 
+static taddr slot_of(const struct stack_fixture *f, uint64_t value)
+{
+	for (unsigned i = 0; i < f->sink.count; i++)
+		if (f->sink.roots[i].value == value)
+			return f->sink.roots[i].slot;
+	return UINT64_MAX;
+}
+
 static void a_running_thread_is_taken_from_its_registers(void **state)
 {
 	struct stack_fixture *f = *state;
@@ -114,6 +122,9 @@ static void a_running_thread_is_taken_from_its_registers(void **state)
 	assert_int_equal(fake_sink_count(&f->sink, ROOT_STACK, ARG), 0);
 	assert_int_equal(fake_sink_count(&f->sink, ROOT_REGISTER, REGISTER), 1);
 	assert_int_equal(fake_sink_count(&f->sink, ROOT_REGISTER, INNER), 1);
+	/* The first of a thread's is r15; there is no telling of the others. */
+	assert_int_equal(slot_of(f, REGISTER), 15 + 1);
+	assert_int_equal(slot_of(f, INNER), 0);
 }
 
 static void frames_of_the_runtime_above_a_running_thread_are_not_trusted(void **state)

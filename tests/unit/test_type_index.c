@@ -120,10 +120,11 @@ static void assert_local(const struct type_index *index, uint32_t i, const char 
 	assert_int_equal(local.piece_offset, 0);
 	assert_string_equal(type_of(index, local.type).name, type);
 	assert_int_equal(local.is_heap_address, is_heap_address);
+	assert_int_equal(local.is_register, offset >= 0);
 }
 
-/* By their offsets; n holds no pointer and is not told. */
-static void variables_of_functions_are_in_their_frames(void **state)
+/* By their offsets, then by registers; n holds no pointer and is not told. */
+static void variables_of_functions_are_in_their_frames_and_registers(void **state)
 {
 	(void)state;
 	for (unsigned version = 4; version <= 5; version++) {
@@ -132,9 +133,10 @@ static void variables_of_functions_are_in_their_frames(void **state)
 		uint32_t first = 0, count = 0;
 
 		assert_success(type_index_locals(index, DWARF_WRITER_FUNCTION, &first, &count));
-		assert_int_equal(count, 2);
+		assert_int_equal(count, 3);
 		assert_local(index, first, "x", -24, "main.T", true);
 		assert_local(index, first + 1, "p", -16, "*main.T", false);
+		assert_local(index, first + 2, "r", 3, "*main.T", false);
 		assert_success(type_index_locals(index, DWARF_WRITER_FUNCTION + 1, &first, &count));
 		assert_int_equal(count, 0);
 		type_index_free(index);
@@ -285,7 +287,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(structs_have_their_fields_and_typedefs_are_what_they_stand_for),
 		cmocka_unit_test(variables_have_their_addresses),
-		cmocka_unit_test(variables_of_functions_are_in_their_frames),
+		cmocka_unit_test(variables_of_functions_are_in_their_frames_and_registers),
 		cmocka_unit_test(what_a_closure_captures_is_told_by_offset),
 		cmocka_unit_test(numbers_that_are_none_are_refused),
 		cmocka_unit_test(damaged_indexes_never_lead_outside),

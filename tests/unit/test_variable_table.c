@@ -2,6 +2,7 @@
 #include "tests/support/assertions.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/binary/elf_symbols.h"
 #include "agent/goruntime/go_type.h"
@@ -11,7 +12,7 @@
 #include "tests/support/fake_program.h"
 #include "tests/support/fake_type_index.h"
 
-enum { GOEXIT, PARK, ADD, OUTER, GENERIC, FINALIZERS, CLEANUPS, SLEEP, FUNCTIONS };
+enum { GOEXIT, PARK, ADD, OUTER, GENERIC, FINALIZERS, CLEANUPS, SLEEP, PREEMPT, FUNCTIONS };
 enum { BIAS = 0x1000, WORD = 8 };
 
 static const struct fake_function functions[FUNCTIONS] = {
@@ -23,6 +24,7 @@ static const struct fake_function functions[FUNCTIONS] = {
 	[FINALIZERS] = { .name = "runtime.runFinalizers", .frame = 16 },
 	[CLEANUPS] = { .name = "runtime.runCleanups", .frame = 16 },
 	[SLEEP] = { .name = "main.sleep", .frame = 16 },
+	[PREEMPT] = { .name = "runtime.asyncPreempt", .frame = 128 },
 };
 
 enum { INT = 1, POINTER, PAIR, TYPES };
@@ -42,6 +44,8 @@ static const struct indexed_type types[TYPES] = {
 
 struct fixture {
 	struct fake_program program;
+	struct stopped_thread thread;
+	uint32_t thread_count;
 	struct module_table *modules;
 	struct goroutine_table *goroutines;
 	struct stack_walker *walker;
@@ -84,7 +88,8 @@ static void open_table(struct fixture *f, const struct type_index *index)
 	const struct layout *layout = &f->program.layout;
 
 	assert_success(module_table_read(memory, layout, &f->modules));
-	assert_success(goroutine_table_read(memory, layout, f->modules, NULL, 0, &f->goroutines));
+	assert_success(goroutine_table_read(memory, layout, f->modules, &f->thread, f->thread_count,
+					    &f->goroutines));
 	assert_success(stack_walker_new(memory, layout, f->modules, f->goroutines, &f->walker));
 	assert_success(go_types_new(memory, layout, f->modules, index, BIAS, &f->types));
 	assert_success(variable_table_read(f->types, f->modules, f->goroutines, f->walker, index,
@@ -184,6 +189,101 @@ static void frames_have_their_variables_where_they_stand(void **state)
 	variable = find(f, ROOT_STACK_CONSERVATIVE, 0, word(f, g, 10));
 	assert_string_equal(variable.name, "main.outer.(temporary)");
 	assert_string_equal(variable.package, "main");
+}
+
+enum { AX = 0, CX = 2, R8 = 8 }; /* as DWARF numbers them */
+
+/* In main.sleep: a pair of which half is in a register, half in the frame, and a pointer. */
+static void use_registers(struct fixture *f, taddr at)
+{
+	static struct indexed_local locals[4];
+	static struct fake_function_range range;
+	const struct indexed_local made[] = {
+		{ "late", "main.sleep", at + 1, at + 8, R8, 8, 0, POINTER, false, false, true },
+		{ "pair", "main.sleep", at, at + 8, AX, 8, 8, PAIR, false, false, true },
+		{ "pair", "main.sleep", at, at + 8, -24, 8, 0, PAIR, false, false, false },
+		{ "item", "main.sleep", at, at + 8, R8, 8, 0, INT, true, false, true },
+	};
+
+	memcpy(locals, made, sizeof(made));
+	range = (struct fake_function_range){ fake_program_pc(SLEEP, 0) - BIAS, 0, 4 };
+	f->index.locals = locals;
+	f->index.local_count = 4;
+	f->index.local_ranges = &range;
+	f->index.local_range_count = 1;
+}
+
+/* main.sleep, at no call. */
+static taddr push_sleeper(struct fixture *f)
+{
+	const uint64_t words[] = { 0x111, 0, pc(GOEXIT), 0 };
+
+	return PUSH(f, SLEEP, words);
+}
+
+static void what_a_running_thread_has_in_registers_has_variables(void **state)
+{
+	struct fixture *f = *state;
+	taddr g = push_sleeper(f), sp = fake_program_stack(&f->program, g) - 4 * WORD;
+	struct variable variable;
+
+	fake_program_set(&f->program, g, f->program.layout.g_status, GOROUTINE_RUNNING);
+	fake_program_m(&f->program, g, 77);
+	f->thread =
+	    (struct stopped_thread){ .tid = 1077, .target_tid = 77, .pc = pc(SLEEP), .sp = sp };
+	f->thread.gpr[10] = 0x222; /* ax */
+	f->thread_count = 1;
+	use_registers(f, pc(SLEEP) - BIAS);
+	open_table(f, &f->index);
+	variable = find(f, ROOT_REGISTER, 0, AX + 1);
+	assert_string_equal(variable.name, "main.sleep.pair");
+	assert_int_equal(variable.kind, VARIABLE_LOCAL);
+	assert_true(variable.has_offset);
+	assert_int_equal(variable.offset, 8);
+	assert_string_equal(go_type_at(f->types, variable.type)->name, "main.pair");
+	/* From the word before the root's on. */
+	assert_int_equal(variable.around[0].addr, sp);
+	assert_true(variable.around[1].in_register);
+	assert_int_equal(variable.around[1].value, 0x222);
+	assert_false(variable.around[2].in_register);
+	assert_int_equal(variable.around[2].addr, 0);
+	/* The half in the frame knows of the other. */
+	variable = find(f, ROOT_STACK_CONSERVATIVE, 0, sp);
+	assert_string_equal(variable.name, "main.sleep.pair");
+	assert_int_equal(variable.around[1].addr, sp);
+	assert_int_equal(variable.around[2].value, 0x222);
+	variable = find(f, ROOT_REGISTER, 0, R8 + 1);
+	assert_string_equal(variable.name, "main.sleep.item");
+	assert_string_equal(go_type_at(f->types, variable.type)->name, "*int");
+	/* No variable, and no general register. */
+	variable = find(f, ROOT_REGISTER, 0, CX + 1);
+	assert_string_equal(variable.name, "main.sleep.(registers)");
+	assert_int_equal(variable.addr, 0);
+	assert_string_equal(find(f, ROOT_REGISTER, 0, 0).name, "main.sleep.(registers)");
+	assert_int_equal(find(f, ROOT_REGISTER, 0, 31).type, TYPE_UNKNOWN);
+}
+
+/* runtime/preempt_amd64.s saves ax, cx, dx, bx, si, di, r8 ... from sp on. */
+static void what_async_preempt_has_saved_has_variables(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t words[3 + 17 + 4] = { [2] = pc(PREEMPT), [19] = pc(SLEEP), [22] = pc(GOEXIT) };
+	taddr g = PUSH(f, PARK, words), sp = fake_program_stack(&f->program, g) - 21 * WORD;
+	struct variable variable;
+
+	use_registers(f, pc(SLEEP) - BIAS);
+	open_table(f, &f->index);
+	variable = find(f, ROOT_STACK_CONSERVATIVE, 0, sp);
+	assert_string_equal(variable.name, "main.sleep.pair");
+	assert_int_equal(variable.offset, 8);
+	assert_int_equal(variable.around[1].addr, sp);
+	assert_int_equal(variable.around[0].addr, sp + 17 * WORD);
+	assert_string_equal(find(f, ROOT_STACK_CONSERVATIVE, 0, sp + 6 * WORD).name,
+			    "main.sleep.item");
+	assert_string_equal(find(f, ROOT_STACK_CONSERVATIVE, 0, sp + WORD).name,
+			    "main.sleep.(registers)");
+	assert_string_equal(find(f, ROOT_STACK_CONSERVATIVE, 0, sp + 14 * WORD).name,
+			    "runtime.asyncPreempt.(temporary)");
 }
 
 static void equal_variables_have_one_name(void **state)
@@ -465,6 +565,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(frames_have_their_variables_where_they_stand),
+		TEST(what_a_running_thread_has_in_registers_has_variables),
+		TEST(what_async_preempt_has_saved_has_variables),
 		TEST(equal_variables_have_one_name),
 		TEST(words_of_no_stack_are_of_the_stack),
 		TEST(a_stack_that_breaks_off_has_the_frames_before),
