@@ -436,10 +436,10 @@ static struct error *check_need(const struct decoder_target *target,
 static struct error *read_types(struct decoder *decoder, const Goheapd__DecodeScan *task,
 				const struct decoder_target *target, struct work *work)
 {
-	bool walks = task->keep || (task->analysis && analysis_wants_walk(task->analysis));
+	bool names = task->keep || (task->analysis && analysis_wants_names(task->analysis));
 	struct error *err;
 
-	if (!walks || task->depth == GOHEAPD__DEPTH__DEPTH_CENSUS)
+	if (!names || task->depth == GOHEAPD__DEPTH__DEPTH_CENSUS)
 		return NULL;
 	err = decoder_types_read(decoder, target, &work->types);
 	return err ? err : elf_symbols_read(target->file, &work->symbols);

@@ -135,14 +135,18 @@ static struct error *ask_of_objects(const struct direct *direct, struct object_q
 				    const Goheapd__Analysis **ret)
 {
 	const struct params *params = &direct->options->params;
+	const struct command *command = direct->options->command;
+	object_query_maker *make = command->query;
 	struct error *err;
 
 	*ret = NULL;
-	if (!direct->options->command->query)
+	if (command->text_query && !direct->options->json)
+		make = command->text_query;
+	if (!make)
 		return NULL;
 	if (params->contents && geteuid() != 0)
 		return error_new(ERROR_FORBIDDEN, "--contents is for root, as a daemon has it");
-	err = direct->options->command->query(query, params);
+	err = make(query, params);
 	if (!err && !object_query_is_empty(query))
 		*ret = &query->analysis;
 	return err;

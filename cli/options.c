@@ -22,6 +22,8 @@ const struct command commands[] = {
 	  .endpoint = "/memusage",
 	  .params = (PARAMS_SCAN | PARAMS_LABELS) & ~PARAM_FORMAT,
 	  .parts = SCAN_MEMORY | SCAN_LABELS,
+	  .query = object_query_memusage,
+	  .text_query = object_query_memusage_text,
 	  .json = render_json_memusage,
 	  .text = render_text_memusage,
 	  .summary = "what a process's memory is used for, and who holds it",
@@ -237,8 +239,8 @@ static const struct {
 	  "  --by KEY           say it for each value of that label, or by @created_by, @entry or\n"
 	  "                     @module where nobody sets labels; chains by @module alone\n" },
 	{ PARAM_DETAIL, "detail",
-	  "  --detail           and how many of them are parked, and in JSON what types they "
-	  "hold\n" },
+	  "  --detail           and how many of them are parked, and what globals keep; in JSON\n"
+	  "                     what types they hold\n" },
 	{ PARAM_SCAN, "scan",
 	  "  --scan ID          ask a kept scan again, without a stop; goheap scans lists them\n" },
 	{ PARAM_KEEP, "keep",

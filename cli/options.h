@@ -31,8 +31,9 @@ struct command {
 	bool has_address;     /* the endpoint goes on with an object's address */
 	bool has_subject;     /* a type or variable is named behind the process */
 	enum command_form form;
-	unsigned own_params;       /* of params, those that are not the daemon's */
-	object_query_maker *query; /* what is asked of objects; NULL: nothing */
+	unsigned own_params;            /* of params, those that are not the daemon's */
+	object_query_maker *query;      /* what is asked of objects; NULL: nothing */
+	object_query_maker *text_query; /* where the text asks something else */
 	/* A scan's answer, where goheap makes it itself. */
 	void (*json)(struct text *text, const struct scan_view *view);
 	void (*text)(struct text *text, const struct scan_view *view);

@@ -42,7 +42,8 @@ bool analysis_answers(const Goheapd__Analysis *had, const Goheapd__Analysis *wan
 	       part_answers(had->object, wanted->object) &&
 	       part_answers(had->dominators, wanted->dominators) &&
 	       (had->goroutine_retained || !wanted->goroutine_retained) &&
-	       (had->label_types || !wanted->label_types);
+	       (had->label_types || !wanted->label_types) &&
+	       (!wanted->has_globals || (had->has_globals && had->globals >= wanted->globals));
 }
 
 struct error *analysis_copy(const Goheapd__Analysis *analysis, Goheapd__Analysis **ret,

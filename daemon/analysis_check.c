@@ -82,11 +82,10 @@ static struct error *check_others(const Goheapd__Histogram *histogram,
 	return err;
 }
 
-static struct error *check_globals(const Goheapd__Histogram *histogram)
+static struct error *check_globals(Goheapd__GlobalRow *const *rows, size_t count)
 {
-	for (size_t i = 1; i < histogram->n_globals; i++)
-		if (histogram->globals[i]->retained_bytes >
-		    histogram->globals[i - 1]->retained_bytes)
+	for (size_t i = 1; i < count; i++)
+		if (rows[i]->retained_bytes > rows[i - 1]->retained_bytes)
 			return error_new(ERROR_FORMAT,
 					 "global %zu retains more than the one "
 					 "before it",
@@ -108,7 +107,7 @@ static struct error *check_histogram(const Goheapd__ScanResult *result,
 	err = check_live(histogram, heap);
 	if (!err && query->garbage)
 		err = check_others(histogram, heap);
-	return err ? err : check_globals(histogram);
+	return err ? err : check_globals(histogram->globals, histogram->n_globals);
 }
 
 /* ---- pages ---- */
@@ -222,6 +221,14 @@ static struct error *check_goroutines(const Goheapd__ScanResult *result)
 	return NULL;
 }
 
+static struct error *check_largest(const Goheapd__ScanResult *result, uint32_t limit)
+{
+	if (result->n_globals > limit)
+		return error_new(ERROR_FORMAT, "%zu globals, %" PRIu32 " were wanted",
+				 result->n_globals, limit);
+	return check_globals(result->globals, result->n_globals);
+}
+
 struct error *analysis_check(const Goheapd__ScanResult *result, const Goheapd__Analysis *analysis)
 {
 	struct error *err = NULL;
@@ -236,5 +243,7 @@ struct error *analysis_check(const Goheapd__ScanResult *result, const Goheapd__A
 		err = check_dominators(result->dominators, analysis->dominators);
 	if (!err && analysis->goroutine_retained)
 		err = check_goroutines(result);
+	if (!err && analysis->has_globals)
+		err = check_largest(result, analysis->globals);
 	return err;
 }

@@ -99,35 +99,33 @@ static struct error *check_metrics(const struct exchange *exchange)
 			 format_name(exchange->format));
 }
 
-/*
- * detail=1 says of what types the memory of label sets is, which takes a walk of all that is live.
- * A census has none of it.
- */
-static bool wants_types(const struct exchange *exchange)
+/* A kept census has no objects to ask about. */
+static bool has_objects(const struct exchange *exchange)
 {
-	Goheapd__Depth depth =
-	    exchange->kept ? exchange->kept->scan->key.depth : exchange->params.depth;
-
-	return exchange->params.labels.detail && depth == GOHEAPD__DEPTH__DEPTH_FULL;
+	return !exchange->kept || exchange->kept->scan->key.depth == GOHEAPD__DEPTH__DEPTH_FULL;
 }
 
 struct error *answer_memusage(struct exchange *exchange)
 {
-	static const Goheapd__Analysis types = {
-		PROTOBUF_C_MESSAGE_INIT(&goheapd__analysis__descriptor),
-		.has_label_types = true,
-		.label_types = true,
-	};
 	static scan_renderer *const renderers[FORMAT_END] = {
 		[FORMAT_JSON] = render_json_memusage,
 		[FORMAT_TEXT] = render_text_memusage,
 		[FORMAT_PROMETHEUS] = render_prometheus_memusage,
 		[FORMAT_OPENMETRICS] = render_openmetrics_memusage,
 	};
-	const Goheapd__Analysis *analysis = wants_types(exchange) ? &types : NULL;
+	object_query_maker *make =
+	    exchange->format == FORMAT_TEXT ? object_query_memusage_text : object_query_memusage;
+	struct object_query query;
 	struct error *err = check_metrics(exchange);
 
-	return err ? err : answer_scan(exchange, SCAN_MEMORY | SCAN_LABELS, analysis, renderers);
+	if (!err)
+		err = make(&query, &exchange->params);
+	if (err)
+		return err;
+	return answer_scan(
+	    exchange, SCAN_MEMORY | SCAN_LABELS,
+	    object_query_is_empty(&query) || !has_objects(exchange) ? NULL : &query.analysis,
+	    renderers);
 }
 
 struct error *answer_goroutines(struct exchange *exchange)

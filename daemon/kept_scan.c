@@ -443,10 +443,10 @@ struct error *kept_scan_ask(struct kept_scans *kept, struct kept_scan *scan,
 	return scan_new(&key, scan->scan->id, scan->scan->started_us, answer, ret);
 }
 
-/* What the types that label sets hold are told with is the first result's, but for the labels. */
-static struct error *ask_for_types(struct kept_scans *kept, struct kept_scan *scan,
-				   const Goheapd__Analysis *analysis,
-				   const struct patience *patience, struct scan **ret)
+/* What the detail of label sets is told with is the first result's, but for the labels. */
+static struct error *ask_for_detail(struct kept_scans *kept, struct kept_scan *scan,
+				    const Goheapd__Analysis *analysis,
+				    const struct patience *patience, struct scan **ret)
 {
 	struct scan *asked scoped(scan_releasep) = NULL;
 	struct error *err = kept_scan_ask(kept, scan, analysis, patience, &asked);
@@ -489,7 +489,7 @@ static bool labels_answer(const struct kept_scan *scan, const struct label_query
 	const struct label_query *had = scan->scan->key.labels;
 	struct label_query wanted = *labels;
 
-	if (analysis && analysis->label_types)
+	if (analysis && (analysis->label_types || analysis->has_globals))
 		wanted.detail = had && had->detail;
 	return label_query_is_empty(&wanted) || scan_labels_answer(had, &wanted);
 }
@@ -528,7 +528,7 @@ struct error *kept_scan_answer(struct kept_scans *kept, struct kept_scan *scan, 
 		return NULL;
 	}
 	if (parts & SCAN_LABELS)
-		return ask_for_types(kept, scan, analysis, patience, ret);
+		return ask_for_detail(kept, scan, analysis, patience, ret);
 	if (parts)
 		return error_new(ERROR_BAD_REQUEST,
 				 "scan %s was made without retained sizes of goroutines; ask "

@@ -2,6 +2,7 @@
 
 #include "daemon/params.h"
 #include "daemon/profile_query.h"
+#include "daemon/render.h"
 
 struct error *object_query_histogram(struct object_query *query, const struct params *params)
 {
@@ -55,12 +56,36 @@ struct error *object_query_goroutines(struct object_query *query, const struct p
 	return params->retained ? params_check_depth(params) : NULL;
 }
 
+/* A census has none of what detail=1 asks of objects. */
+static bool wants_detail(const struct params *params)
+{
+	return params->labels.detail && params->depth == GOHEAPD__DEPTH__DEPTH_FULL;
+}
+
+/* Of what types the memory of label sets is, which takes a walk of all that is live. */
+struct error *object_query_memusage(struct object_query *query, const struct params *params)
+{
+	goheapd__analysis__init(&query->analysis);
+	query->analysis.has_label_types = query->analysis.label_types = wants_detail(params);
+	return NULL;
+}
+
+/* The page has no room for types, and tells the largest globals. */
+struct error *object_query_memusage_text(struct object_query *query, const struct params *params)
+{
+	goheapd__analysis__init(&query->analysis);
+	query->analysis.has_globals = wants_detail(params);
+	query->analysis.globals = query->analysis.has_globals ? RENDER_GLOBALS_MAX : 0;
+	return NULL;
+}
+
 bool object_query_is_empty(const struct object_query *query)
 {
 	const Goheapd__Analysis *asked = &query->analysis;
 
 	return !asked->profile && !asked->histogram && !asked->objects && !asked->object &&
-	       !asked->dominators && !asked->goroutine_retained && !asked->label_types;
+	       !asked->dominators && !asked->goroutine_retained && !asked->label_types &&
+	       !asked->has_globals;
 }
 
 struct error *object_query_dominators(struct object_query *query, const struct params *params)

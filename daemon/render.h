@@ -10,6 +10,9 @@
 
 struct label_query;
 
+/* Of the globals that retain most a page of memusage shows so many. */
+enum { RENDER_GLOBALS_MAX = 5 };
+
 /* What of label sets becomes metrics. */
 struct metric_settings {
 	/* Keys that are allowed, and the label that each becomes. */

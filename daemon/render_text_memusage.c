@@ -9,7 +9,14 @@
 #include "daemon/render_text_common.h"
 #include "daemon/render_text_labels.h"
 
-enum { ALARM_PERCENT = 90, NS_PER_SECOND = 1000000000, COLUMN_ROWS = 16, COLUMN_NOTES = 48 };
+enum {
+	ALARM_PERCENT = 90,
+	NS_PER_SECOND = 1000000000,
+	COLUMN_ROWS = 16,
+	COLUMN_NOTES = 48,
+	KEEPS_INDENT = 7,
+	GLOBAL_COLUMNS = 40,
+};
 
 /* What a page is made from. */
 struct page {
@@ -381,6 +388,61 @@ static void append_trust(struct page *page)
 	text_fini(&line);
 }
 
+/* ---- what globals keep ---- */
+
+/* A name and how much; how many columns they take. */
+static size_t write_global(struct page *page, struct text *text, const Goheapd__GlobalRow *row)
+{
+	size_t columns = text_escaped(text, row->name, GLOBAL_COLUMNS),
+	       name_size = text->bytes.size;
+
+	text_string(text, " ");
+	text_in_unit(text, page->unit, 0, row->retained_bytes);
+	return columns + text->bytes.size - name_size;
+}
+
+/* False: the line has no room for it. */
+static bool append_global(struct page *page, const Goheapd__GlobalRow *row, size_t *column)
+{
+	static const char gap[] = "   ";
+	struct text item;
+	size_t columns;
+	bool fits;
+
+	text_init(&item);
+	columns = write_global(page, &item, row) + sizeof(gap) - 1;
+	fits = *column + columns <= TEXT_WIDTH;
+	if (item.err) {
+		text_fail(page->text, text_finish(&item));
+	} else if (fits) {
+		text_append(page->text, item.bytes.data, item.bytes.size);
+		text_string(page->text, gap);
+		*column += columns;
+	}
+	text_fini(&item);
+	return fits;
+}
+
+/* What would be freed with each of the largest, where it was looked for. */
+static void append_keeps(struct page *page)
+{
+	const Goheapd__ScanResult *result = page->result;
+	Goheapd__GlobalRow *const *globals = result->globals;
+	size_t count = result->n_globals, column = KEEPS_INDENT;
+
+	if (!count && result->histogram) {
+		globals = result->histogram->globals;
+		count = result->histogram->n_globals;
+	}
+	if (!count)
+		return;
+	text_printf(page->text, "%-*s", KEEPS_INDENT, "KEEPS");
+	for (size_t i = 0; i < count && i < RENDER_GLOBALS_MAX; i++)
+		if (!append_global(page, globals[i], &column))
+			break;
+	text_end_line(page->text);
+}
+
 /* ---- what to run next ---- */
 
 /* Where nobody sets labels, the module that a goroutine's first function is in tells the most. */
@@ -414,6 +476,7 @@ void render_text_memusage(struct text *text, const struct scan_view *view)
 	if (result->labels)
 		text_who(text, result->labels, page.unit);
 	text_label_answers(text, view);
+	append_keeps(&page);
 	append_trust(&page);
 	text_warnings(text, result->scan->warnings, result->scan->n_warnings);
 	append_next(text, result);

@@ -109,22 +109,20 @@ static struct error *copy_heap(struct analysis *a)
 			     graph_memory_left(d->graph), &a->copy);
 }
 
-struct error *analysis_read(struct decoded *decoded, bool walks, bool copies_heap,
+struct error *analysis_read(struct decoded *decoded, const struct analysis_means *means,
 			    struct analysis **ret)
 {
 	struct analysis *a scoped(analysis_freep) = calloc(1, sizeof(*a));
-	struct error *err;
+	bool copies_heap = means->walks && means->copies_heap;
+	struct error *err = NULL;
 
 	if (!a)
 		return &error_nomem;
 	a->decoded = decoded;
-	if (!walks) {
-		*ret = take(a);
-		return NULL;
-	}
 	a->copy_bytes = copies_heap ? heap_copy_need(decoded->spans) : 0;
-	err = read_types(a);
-	if (!err)
+	if (means->names)
+		err = read_types(a);
+	if (!err && means->walks)
 		err = prepare_walk(a);
 	if (!err && copies_heap)
 		err = copy_heap(a);

@@ -15,12 +15,18 @@
 struct analysis;
 struct decoded;
 
+/* What there will be to answer; walks needs names. */
+struct analysis_means {
+	bool names;       /* of roots: without, nothing that analysis_wants_names names */
+	bool walks;       /* without, nothing that analysis_wants_walk names */
+	bool copies_heap; /* walks even when the memory is gone */
+};
+
 /*
- * While the memory of the process is there, before marking; decoded is borrowed for its life.
- * Without walks it answers only what analysis_wants_walk does not name. With copies_heap it can
- * answer when the memory is gone. The caller frees *ret.
+ * While the memory of the process is there, before marking; decoded is borrowed for its life. The
+ * caller frees *ret.
  */
-must_check struct error *analysis_read(struct decoded *decoded, bool walks, bool copies_heap,
+must_check struct error *analysis_read(struct decoded *decoded, const struct analysis_means *means,
 				       struct analysis **ret);
 void analysis_free(struct analysis *analysis);
 DEFINE_FREEP(analysis, analysis_free)

@@ -1,6 +1,8 @@
 #include "agent/report/analysis_report.h"
 
+#include "agent/report/analysed.h"
 #include "agent/report/dominator_list.h"
+#include "agent/report/global_list.h"
 #include "agent/report/histogram.h"
 #include "agent/report/object_detail.h"
 #include "agent/report/object_list.h"
@@ -10,6 +12,11 @@ bool analysis_wants_walk(const Goheapd__Analysis *query)
 {
 	return query->profile || query->histogram || query->objects || query->object ||
 	       query->dominators || query->label_types;
+}
+
+bool analysis_wants_names(const Goheapd__Analysis *query)
+{
+	return analysis_wants_walk(query) || query->has_globals;
 }
 
 bool analysis_wants_chains(const Goheapd__Analysis *query)
@@ -22,7 +29,7 @@ bool analysis_wants_retained(const Goheapd__Analysis *query)
 	return (query->profile && query->profile->retained) ||
 	       (query->histogram && query->histogram->retained) ||
 	       (query->objects && query->objects->retained) || query->object || query->dominators ||
-	       query->goroutine_retained;
+	       query->goroutine_retained || query->has_globals;
 }
 
 struct error *analysis_report_fill(const struct analysed *analysed, const Goheapd__Analysis *query,
@@ -40,5 +47,8 @@ struct error *analysis_report_fill(const struct analysed *analysed, const Goheap
 		err = object_detail_fill(analysed, query->object, result);
 	if (!err && query->dominators)
 		err = dominator_list_fill(analysed, query->dominators, result);
+	if (!err && query->has_globals)
+		err = global_list_fill(analysed->retained, query->globals, &result->globals,
+				       &result->n_globals);
 	return err;
 }

@@ -13,6 +13,9 @@ struct analysed;
  */
 bool analysis_wants_walk(const Goheapd__Analysis *query);
 
+/* And names of roots, or of none? */
+bool analysis_wants_names(const Goheapd__Analysis *query);
+
 /* And chains, or only types? */
 bool analysis_wants_chains(const Goheapd__Analysis *query);
 

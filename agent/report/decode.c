@@ -346,15 +346,26 @@ static bool copies_heap(const struct decoded *d)
 	return walks(r) && !analysis_wants_retained(r->analysis) && is_small(d);
 }
 
+/* Objects are read as chains are followed: the memory has to stay until then. */
+static bool reads_on(const struct decoded *d)
+{
+	return d->analysis && walks(d->request) && !copies_heap(d);
+}
+
 static struct error *read_analysis(struct decoded *d)
 {
 	const struct decode_request *r = d->request;
+	const struct analysis_means means = {
+		.names = r->keeps || (r->analysis && analysis_wants_names(r->analysis)),
+		.walks = walks(r),
+		.copies_heap = copies_heap(d),
+	};
 	struct error *err = NULL;
 
 	if ((!r->analysis && !r->keeps) || r->census)
 		return NULL;
-	err = analysis_read(d, walks(r), copies_heap(d), &d->analysis);
-	if (!err && copies_heap(d))
+	err = analysis_read(d, &means, &d->analysis);
+	if (!err && !reads_on(d))
 		err = analysis_let_go(d->analysis);
 	return err;
 }
@@ -366,12 +377,6 @@ static struct error *answer(struct decoded *d, Goheapd__ScanResult *result)
 	if (!d->analysis)
 		return error_new(ERROR_BAD_REQUEST, "a census knows no objects");
 	return analysis_answer(d->analysis, d->request->analysis, result);
-}
-
-/* Objects are read as chains are followed: the memory has to stay until then. */
-static bool reads_on(const struct decoded *d)
-{
-	return d->analysis && walks(d->request) && !copies_heap(d);
 }
 
 static struct error *run(struct decoded *d, Goheapd__ScanResult *result)
@@ -452,7 +457,7 @@ struct error *decode_run_kept(const struct decode_request *request, struct decod
 	return err;
 }
 
-/* What types label sets hold is told in a report of its own: the first may have had no detail. */
+/* The answer has a report of label sets of its own: the first one may have had no detail. */
 static struct error *report_labels(struct decoded *decoded, Goheapd__ScanResult *result)
 {
 	if (!decoded->request->want_labels)
@@ -467,7 +472,7 @@ struct error *decode_answer(struct decoded *decoded, const Goheapd__Analysis *an
 
 	if (!decoded->analysis)
 		return error_new(ERROR_UNSUPPORTED, "a census keeps no objects");
-	if (analysis->label_types)
+	if (analysis->label_types || analysis->has_globals)
 		err = report_labels(decoded, result);
 	return err ? err : analysis_answer(decoded->analysis, analysis, result);
 }

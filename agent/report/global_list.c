@@ -7,10 +7,11 @@
 #include "agent/report/message.h"
 #include "agent/report/retained.h"
 
-static struct error *add_row(Goheapd__Histogram *histogram, const char *name, uint64_t bytes)
+static struct error *add_row(Goheapd__GlobalRow ***rows, size_t *count, const char *name,
+			     uint64_t bytes)
 {
 	Goheapd__GlobalRow *row;
-	struct error *err = message_reserve((void ***)&histogram->globals, histogram->n_globals);
+	struct error *err = message_reserve((void ***)rows, *count);
 
 	if (err)
 		return err;
@@ -19,7 +20,7 @@ static struct error *add_row(Goheapd__Histogram *histogram, const char *name, ui
 		return &error_nomem;
 	goheapd__global_row__init(row);
 	row->retained_bytes = bytes;
-	histogram->globals[histogram->n_globals++] = row;
+	(*rows)[(*count)++] = row;
 	return message_text(name, &row->name);
 }
 
@@ -37,7 +38,8 @@ static int by_size(const void *a, const void *b)
 		     : (one->name.len > other->name.len) - (one->name.len < other->name.len);
 }
 
-struct error *global_list_fill(const struct retained *retained, Goheapd__Histogram *histogram)
+struct error *global_list_fill(const struct retained *retained, size_t limit,
+			       Goheapd__GlobalRow ***rows, size_t *count)
 {
 	const struct dominators *tree = retained_dominators(retained);
 	struct error *err = NULL;
@@ -48,10 +50,11 @@ struct error *global_list_fill(const struct retained *retained, Goheapd__Histogr
 
 		if (bytes && group.goroutine == ROOT_NO_GOROUTINE &&
 		    (group.kind == VARIABLE_GLOBAL || group.kind == VARIABLE_NAMELESS))
-			err = add_row(histogram, group.name, bytes);
+			err = add_row(rows, count, group.name, bytes);
 	}
-	if (!err && histogram->n_globals)
-		qsort(histogram->globals, histogram->n_globals, sizeof(*histogram->globals),
-		      by_size);
+	if (!err && *count)
+		qsort(*rows, *count, sizeof(**rows), by_size);
+	while (*count > limit)
+		goheapd__global_row__free_unpacked((*rows)[--*count], NULL);
 	return err;
 }

@@ -172,7 +172,8 @@ static struct error *fill_retained(const struct counting *counting, Goheapd__His
 	if (!err)
 		err = retain_by_type(&finder, histogram);
 	if (!err)
-		err = global_list_fill(a->retained, histogram);
+		err = global_list_fill(a->retained, SIZE_MAX, &histogram->globals,
+				       &histogram->n_globals);
 	free(finder.rows);
 	return err;
 }

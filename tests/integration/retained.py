@@ -189,6 +189,50 @@ for runtime in gobuild.VERSIONS:
     test_version(runtime)
 
 
+# ---- the line of memusage's text ----
+
+UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+
+def keeps(page):
+    """Names and figures of the line, as they stand there, and the page's unit."""
+    lines = {line.split()[0]: line for line in page.splitlines() if line.strip()}
+    words = lines.get("KEEPS", "KEEPS").split()[1:]
+    return list(zip(words[::2], words[1::2])), UNITS[lines["RSS"].split()[2]]
+
+
+def check_keeps(page, rows):
+    found, unit = keeps(page)
+    check_equal(found, [(row["name"], f"{row['retained_bytes'] / unit:.2f}")
+                        for row in rows[:len(found)]], page)
+    check(len(found) >= 3, page)
+
+
+@suite.test("memusage's text names the globals that retain most, with detail=1 and of what is kept")
+def _():
+    with Fixture([build_fixture("retained", gobuild.VERSIONS[-1])]) as target:
+        path = f"/pid/{target.pid}/memusage?format=text&max_pause=10"
+        with unharmed(target.pid):
+            rows = scan(target, "histogram", retained=1)["globals"]
+            page = daemon.get(f"{path}&detail=1").text()
+            check_equal(rows[0]["name"], "main.many", "the largest")
+            check_keeps(page, rows)
+            check_equal(keeps(daemon.get(path).text())[0], [], "a plain page")
+            check_equal(keeps(daemon.get(f"{path}&detail=1&depth=census").text())[0], [],
+                        "a census")
+            plain = scan(target, "memusage", keep=300)["scan"]["id"]
+            histogram = scan(target, "histogram", keep=300, retained=1)["scan"]["id"]
+            direct = subprocess.check_output(
+                [program("goheap"), "memusage", str(target.pid), "--direct", "--detail",
+                 "--max-pause", "10"], timeout=60).decode()
+            check_keeps(direct, rows)
+        target.close()
+        page = daemon.get(f"{path}&scan={plain}&detail=1").text()
+        check_keeps(page, rows)
+        check_keeps(daemon.get(f"{path}&scan={histogram}").text(), rows)
+        check_equal(keeps(daemon.get(f"{path}&scan={plain}").text())[0], [], "kept, without detail")
+
+
 @suite.test("goheap says the same of goroutines, with a daemon and without")
 def _():
     with Fixture([build_fixture("retained", gobuild.VERSIONS[-1])]) as target:

@@ -62,6 +62,13 @@ static void set_globals(void)
 	LIST(global_pointers, globals);
 }
 
+void canned_globals(Goheapd__ScanResult *result)
+{
+	set_globals();
+	result->globals = global_pointers;
+	result->n_globals = COUNT(globals);
+}
+
 static void sum_up(Goheapd__Histogram *histogram, const Goheapd__HeapTotals *heap)
 {
 	uint64_t objects = 0, typed = 0;

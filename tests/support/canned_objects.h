@@ -10,4 +10,7 @@ const Goheapd__Analysis *canned_objects(Goheapd__ScanResult *result);
 const Goheapd__Analysis *canned_object(Goheapd__ScanResult *result);
 const Goheapd__Analysis *canned_dominators(Goheapd__ScanResult *result);
 
+/* The globals that memusage's text tells with detail=1. */
+void canned_globals(Goheapd__ScanResult *result);
+
 #endif

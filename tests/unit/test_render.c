@@ -13,6 +13,7 @@
 #include "tests/support/assertions.h"
 #include "tests/support/canned.h"
 #include "tests/support/canned_labels.h"
+#include "tests/support/canned_objects.h"
 #include "tests/support/expected.h"
 
 /* The canned scan is also what fuzzing the renderers begins with. */
@@ -142,8 +143,9 @@ static struct label_query asked_labels(void)
 
 static void what_is_asked_of_labels_reads_well(void **state)
 {
+	Goheapd__ScanResult *result = canned_scan();
 	struct label_query query = asked_labels();
-	struct scan_view view = view_of(canned_scan());
+	struct scan_view view = view_of(result);
 	struct text text;
 
 	(void)state;
@@ -151,12 +153,52 @@ static void what_is_asked_of_labels_reads_well(void **state)
 	canned_select(view.result->labels, 212);
 	canned_group(view.result->labels);
 	canned_detail();
+	canned_globals(result);
 	text_init(&text);
 	render_json_memusage(&text, &view);
 	check_json(&text, "memusage_labels.json");
 	text_init(&text);
 	render_text_memusage(&text, &view);
 	check_text(&text, "memusage_labels.txt");
+}
+
+static void check_keeps(Goheapd__ScanResult *result, const char *expected)
+{
+	struct scan_view view = view_of(result);
+	struct text text;
+
+	text_init(&text);
+	render_text_memusage(&text, &view);
+	text_append(&text, "", 1);
+	assert_success(text_finish(&text));
+	assert_non_null(strstr((const char *)text.bytes.data, expected));
+	text_fini(&text);
+}
+
+/* A name is cut, and what does not fit on the line left out; five are enough. */
+static void what_globals_keep_is_one_line(void **state)
+{
+	Goheapd__ScanResult *result = canned_scan();
+	Goheapd__GlobalRow rows[7], *pointers[7];
+
+	(void)state;
+	for (unsigned i = 0; i < 7; i++) {
+		rows[i] = (Goheapd__GlobalRow)GOHEAPD__GLOBAL_ROW__INIT;
+		rows[i].name = text_bytes("m.v");
+		rows[i].retained_bytes = (UINT64_C(7) - i) << 30;
+		pointers[i] = &rows[i];
+	}
+	result->globals = pointers;
+	result->n_globals = 7;
+	check_keeps(result, "\nKEEPS  m.v 7.00   m.v 6.00   m.v 5.00   m.v 4.00   m.v 3.00\nTRUST");
+	rows[1].name = text_bytes("example.com/a/package/of/a/long/path.variable");
+	rows[2].name = text_bytes("another.variable.with.a.long.name.that.fits.no.more");
+	check_keeps(result, "\nKEEPS  m.v 7.00   "
+			    "example.com/a/package/of/a/long/path.va… 6.00\nTRUST");
+	result->globals = NULL;
+	result->n_globals = 0;
+	canned_histogram(result);
+	check_keeps(result, "\nKEEPS  main.sessions 4.00   shop/cart.cache 0.02\nTRUST");
 }
 
 static const struct metric_label_key allowed_keys[] = {
@@ -365,6 +407,7 @@ int main(void)
 		cmocka_unit_test(mappings_read_well),
 		cmocka_unit_test(a_bare_memusage_reads_well),
 		cmocka_unit_test(what_is_asked_of_labels_reads_well),
+		cmocka_unit_test(what_globals_keep_is_one_line),
 		cmocka_unit_test(metrics_read_well),
 		cmocka_unit_test(metrics_of_little_are_few),
 		cmocka_unit_test(labels_that_could_be_misread_are_quoted),
