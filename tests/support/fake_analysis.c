@@ -3,78 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum {
-	TYPES_MAX = 256,
-	OBJECTS_MAX = 1 << 16,
-	STEPS_MAX = 1 << 12,
-	ROOTS_MAX = 16,
-	NAMES_MAX = 16
-};
-
-/* ---- types ---- */
-
-struct go_types {
-	struct go_type types[TYPES_MAX];
-	uint32_t count;
-	struct {
-		taddr itab;
-		type_id type;
-	} itabs[NAMES_MAX];
-	uint32_t itab_count;
-};
-
-struct go_types *fake_types_new(void)
-{
-	struct go_types *types = calloc(1, sizeof(*types));
-
-	assert(types);
-	types->types[0].name = "?";
-	types->count = 1;
-	return types;
-}
-
-type_id fake_types_add(struct go_types *types, const struct go_type *type)
-{
-	assert(types->count < TYPES_MAX);
-	types->types[types->count] = *type;
-	return types->count++;
-}
-
-void fake_types_add_itab(struct go_types *types, taddr itab, type_id type)
-{
-	assert(types->itab_count < NAMES_MAX);
-	types->itabs[types->itab_count].itab = itab;
-	types->itabs[types->itab_count++].type = type;
-}
-
-void go_types_free(struct go_types *types)
-{
-	free(types);
-}
-
-const struct go_type *go_type_at(const struct go_types *types, type_id id)
-{
-	assert(id < types->count);
-	return &types->types[id];
-}
-
-struct error *go_types_by_descriptor(struct go_types *types, taddr descriptor, type_id *ret)
-{
-	*ret = TYPE_UNKNOWN;
-	for (uint32_t i = 1; i < types->count; i++)
-		if (descriptor && types->types[i].descriptor == descriptor)
-			*ret = i;
-	return NULL;
-}
-
-struct error *go_types_by_itab(struct go_types *types, taddr itab, type_id *ret)
-{
-	*ret = TYPE_UNKNOWN;
-	for (uint32_t i = 0; i < types->itab_count; i++)
-		if (types->itabs[i].itab == itab)
-			*ret = types->itabs[i].type;
-	return NULL;
-}
+enum { OBJECTS_MAX = 1 << 16, STEPS_MAX = 1 << 12, ROOTS_MAX = 16, NAMES_MAX = 16 };
 
 /* ---- the walk ---- */
 
@@ -168,44 +97,6 @@ uint32_t reference_walk_step_frames(const struct reference_walk *walk, uint32_t 
 {
 	*ret = walk->steps[step].frames;
 	return walk->steps[step].count;
-}
-
-/* ---- variables ---- */
-
-struct variable_table {
-	struct variable variables[NAMES_MAX];
-	uint32_t count;
-};
-
-struct variable_table *fake_variables_new(void)
-{
-	struct variable_table *table = calloc(1, sizeof(*table));
-
-	assert(table);
-	return table;
-}
-
-void fake_variables_add(struct variable_table *table, const struct variable *variable)
-{
-	assert(table->count < NAMES_MAX);
-	table->variables[table->count++] = *variable;
-}
-
-void variable_table_free(struct variable_table *table)
-{
-	free(table);
-}
-
-void variable_table_find(const struct variable_table *table, enum root_kind kind,
-			 uint32_t goroutine, taddr slot, struct variable *ret)
-{
-	(void)kind, (void)goroutine;
-	*ret = (struct variable){ .name = "(nameless data)",
-				  .package = "",
-				  .kind = VARIABLE_NAMELESS };
-	for (uint32_t i = 0; i < table->count; i++)
-		if (slot - table->variables[i].addr < table->variables[i].size)
-			*ret = table->variables[i];
 }
 
 /* ---- dominators ---- */

@@ -1,22 +1,15 @@
 /*
- * Types, variables, a reference walk and a dominator tree that a test makes up, for rooms that
- * report on what these say. It implements what go_type.h, variable_table.h, reference_walk.h,
- * dominators.h and retained.h promise, beside a fake heap.
+ * A reference walk and a dominator tree that a test makes up, for rooms that report on what these
+ * say. It implements what reference_walk.h, dominators.h and retained.h promise, beside a fake heap
+ * and fake types.
  */
 #ifndef TESTS_SUPPORT_FAKE_ANALYSIS_H
 #define TESTS_SUPPORT_FAKE_ANALYSIS_H
 
 #include "agent/analysis/dominators.h"
 #include "agent/analysis/reference_walk.h"
-#include "agent/goruntime/go_type.h"
-#include "agent/goruntime/variable_table.h"
 #include "agent/report/retained.h"
-
-/* Types are numbered as they are added, from 1. A descriptor of 0 is none. */
-struct go_types *fake_types_new(void);
-type_id fake_types_add(struct go_types *types, const struct go_type *type);
-/* itab stands for the type in interfaces with methods. */
-void fake_types_add_itab(struct go_types *types, taddr itab, type_id type);
+#include "tests/support/fake_go_types.h"
 
 struct reference_walk *fake_walk_new(void);
 void fake_walk_set_type(struct reference_walk *walk, uint32_t object, type_id type, bool is_array);
@@ -24,10 +17,6 @@ void fake_walk_set_type(struct reference_walk *walk, uint32_t object, type_id ty
 uint32_t fake_walk_add(struct reference_walk *walk, uint32_t object, uint32_t parent, uint32_t root,
 		       const char *const *frames, uint32_t frame_count);
 uint32_t fake_walk_add_root(struct reference_walk *walk, const char *name);
-
-struct variable_table *fake_variables_new(void);
-/* Slots in [addr, addr + size) are the variable's. What is none's is "(nameless data)". */
-void fake_variables_add(struct variable_table *table, const struct variable *variable);
 
 /* A tree whose nodes of groups begin at object_end, together with what groups are. */
 struct retained *fake_retained_new(uint32_t object_end);

@@ -7,7 +7,13 @@
 #include "agent/goruntime/heap_bits.h"
 #include "agent/goruntime/span_lookup.h"
 
-enum { SPANS_MAX = 1 << 14, PAGES_MAX = 1 << 17, SPECIALS_MAX = 64, ARENA_SHIFT = 26 };
+enum {
+	SPANS_MAX = 1 << 14,
+	PAGES_MAX = 1 << 17,
+	SPECIALS_MAX = 64,
+	ARENA_SHIFT = 26,
+	CLASSES_MAX = 128,
+};
 
 static const taddr heap_base = 0xc000000000;
 
@@ -17,6 +23,7 @@ struct span_table {
 	uint64_t *pointers[SPANS_MAX];   /* a bit for each word */
 	uint8_t *slot_states[SPANS_MAX]; /* enum fake_slot */
 	bool broken[SPANS_MAX];
+	uint64_t class_sizes[CLASSES_MAX]; /* of the slots; class 0 is of large objects */
 	uint32_t count, object_end;
 	taddr end;
 	struct span_totals totals;
@@ -109,6 +116,18 @@ void fake_heap_free(struct fake_heap *heap)
 	free(heap);
 }
 
+/* One size has one class, as in the runtime. */
+static uint8_t size_class(struct span_table *table, uint64_t elem_size)
+{
+	uint8_t i = 1;
+
+	while (table->class_sizes[i] && table->class_sizes[i] != elem_size)
+		i++;
+	assert(i < CLASSES_MAX);
+	table->class_sizes[i] = elem_size;
+	return i;
+}
+
 uint32_t fake_heap_add(struct fake_heap *heap, uint64_t elem_size, uint32_t elem_count, bool noscan)
 {
 	struct span_table *table = &heap->table;
@@ -126,7 +145,8 @@ uint32_t fake_heap_add(struct fake_heap *heap, uint64_t elem_size, uint32_t elem
 		.free_index = elem_count,
 		.free_index_for_scan = elem_count,
 		.state = SPAN_IN_USE,
-		.span_class = (uint8_t)((elem_count == 1 ? 0 : 5) << 1 | noscan),
+		.span_class =
+		    (uint8_t)((elem_count == 1 ? 0 : size_class(table, elem_size)) << 1 | noscan),
 		.noscan = noscan,
 	};
 	table->end += span_bytes(span);
@@ -322,13 +342,19 @@ void fake_heap_break(struct fake_heap *heap, uint32_t span)
 	heap->table.broken[span] = true;
 }
 
-void fake_heap_add_special(struct fake_heap *heap, uint32_t object, enum special_kind kind)
+void fake_heap_add_record(struct fake_heap *heap, uint32_t object, enum special_kind kind,
+			  taddr record)
 {
 	struct special_table *specials = &heap->specials;
 
 	assert(specials->count < SPECIALS_MAX);
 	specials->specials[specials->count++] =
-	    (struct special){ .object = object, .kind = kind, .record = 1 };
+	    (struct special){ .object = object, .kind = kind, .record = record };
+}
+
+void fake_heap_add_special(struct fake_heap *heap, uint32_t object, enum special_kind kind)
+{
+	fake_heap_add_record(heap, object, kind, 1);
 }
 
 /* span.h */

@@ -54,5 +54,8 @@ void fake_heap_set_slot(struct fake_heap *heap, uint32_t object, enum fake_slot 
 void fake_heap_break(struct fake_heap *heap, uint32_t span);
 
 void fake_heap_add_special(struct fake_heap *heap, uint32_t object, enum special_kind kind);
+/* The same if the record is read. */
+void fake_heap_add_record(struct fake_heap *heap, uint32_t object, enum special_kind kind,
+			  taddr record);
 
 #endif
