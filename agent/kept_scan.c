@@ -24,6 +24,7 @@ struct kept_scan {
 	pid_t pid; /* of the target, while it was there */
 	uint64_t start_ticks;
 	uint64_t until_ns; /* since the epoch */
+	bool implied;
 	uint64_t memory_bytes;
 	struct event_timer expiry, patience;
 	/* The first is with the decoder if it is busy. */
@@ -130,12 +131,31 @@ static uint64_t read_memory(const struct kept_table *table, const struct helper 
 	return bytes ? bytes : before;
 }
 
-/* Drops the oldest until a newer one of that size fits in. */
+static bool goes_before(const struct kept_scan *one, const struct kept_scan *other)
+{
+	return one->implied != other->implied ? one->implied : one->until_ns < other->until_ns;
+}
+
+/*
+ * The one to do without, or NULL: of those that nobody has asked for, else of all, the one whose
+ * time is over soonest.
+ */
+static struct kept_scan *first_to_go(const struct kept_table *table)
+{
+	struct kept_scan *first = alive(table->oldest);
+
+	for (struct kept_scan *kept = first; kept; kept = alive(kept->next))
+		if (goes_before(kept, first))
+			first = kept;
+	return first;
+}
+
+/* Drops others until one more of that size fits in. */
 static void make_room(struct kept_table *table, unsigned count, uint64_t bytes)
 {
 	struct kept_scan *kept;
 
-	while ((kept = alive(table->oldest)) &&
+	while ((kept = first_to_go(table)) &&
 	       (count_kept(table) + count > table->limits.count_max ||
 		sum_memory(table) + bytes > table->limits.memory_max)) {
 		bool by_count = count_kept(table) + count > table->limits.count_max;
@@ -158,7 +178,7 @@ static void look(struct event_timer *timer)
 		kept->memory_bytes = read_memory(table, kept->decoder, kept->memory_bytes);
 	make_room(table, 0, 0);
 	if (pressure_look(&table->pressure, supervisor_now_us(), reason) && alive(table->oldest))
-		drop(alive(table->oldest), reason, ERROR_OUT_OF_MEMORY);
+		drop(first_to_go(table), reason, ERROR_OUT_OF_MEMORY);
 	if (alive(table->oldest))
 		event_timer_set(&table->look, table->limits.look_ms);
 }
@@ -363,6 +383,23 @@ void kept_table_fini(struct kept_table *table)
 		event_timer_fini(&table->look);
 }
 
+/* One that nobody has asked for takes the place of others of its kind at most. */
+static struct error *check_room(const struct kept_table *table, uint64_t bytes)
+{
+	unsigned count = 1;
+
+	for (struct kept_scan *kept = alive(table->oldest); kept; kept = alive(kept->next)) {
+		count += !kept->implied;
+		bytes += kept->implied ? 0 : kept->memory_bytes;
+	}
+	if (count <= table->limits.count_max && bytes <= table->limits.memory_max)
+		return NULL;
+	return error_new(ERROR_LIMIT,
+			 "there is no room beside those that keep= asked for (%s); with "
+			 "keep= it takes the place of one of them",
+			 count > table->limits.count_max ? "max_kept_scans" : "max_kept_memory");
+}
+
 static struct error *check_offer(struct kept_table *table, const struct kept_offer *offer,
 				 const struct helper *decoder, uint64_t bytes)
 {
@@ -382,7 +419,7 @@ static struct error *check_offer(struct kept_table *table, const struct kept_off
 				 bytes, table->limits.memory_max);
 	if (pressure_look(&table->pressure, supervisor_now_us(), reason))
 		return error_new(ERROR_OUT_OF_MEMORY, "%s", reason);
-	return NULL;
+	return offer->implied ? check_room(table, bytes) : NULL;
 }
 
 static uint64_t until_ns(uint64_t ms)
@@ -413,6 +450,7 @@ static struct error *kept_new(struct kept_table *table, const struct kept_offer 
 	kept->asker = offer->asker;
 	kept->pid = offer->pid;
 	kept->start_ticks = offer->start_ticks;
+	kept->implied = offer->implied;
 	kept->id_size = offer->id.len;
 	memcpy(kept->id, offer->id.data, offer->id.len);
 	kept->end = &kept->first;
@@ -488,10 +526,12 @@ struct error *kept_table_change(struct kept_table *table, const void *asker,
 
 	if (!kept)
 		return not_kept();
-	if (request->drop)
+	if (request->drop) {
 		drop(kept, "it was asked for", ERROR_NOT_FOUND);
-	else
-		set_expiry(kept, request->keep_ms);
+		return NULL;
+	}
+	kept->implied &= request->keep_implied;
+	set_expiry(kept, request->keep_ms);
 	return NULL;
 }
 

@@ -10,6 +10,7 @@
 #ifndef AGENT_KEPT_SCAN_H
 #define AGENT_KEPT_SCAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -60,6 +61,7 @@ struct kept_offer {
 	const void *asker;
 	ProtobufCBinaryData id; /* borrowed */
 	uint64_t ms;
+	bool implied; /* nobody has asked for it: it makes room for those that were asked for */
 	pid_t pid;
 	uint64_t start_ticks;
 };

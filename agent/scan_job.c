@@ -37,6 +37,7 @@ static struct error *keep(struct scan_job *scan, Goheapd__ScanResult *result)
 		.asker = scan->job.reply->asker,
 		.id = scan->scan->keep->id,
 		.ms = scan->scan->keep->ms,
+		.implied = scan->scan->keep->implied,
 		.pid = scan->pid,
 		.start_ticks = scan->start_ticks,
 	};

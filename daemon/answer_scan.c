@@ -11,7 +11,8 @@ static struct error *ask_kept(struct exchange *exchange, unsigned parts,
 	struct error *err = NULL;
 
 	if (params->keep_us)
-		err = kept_scan_extend(kept, exchange->kept, params->keep_us, &exchange->patience);
+		err = kept_scan_extend(kept, exchange->kept, params->keep_us, !params->has_keep,
+				       &exchange->patience);
 	return err ? err
 		   : kept_scan_answer(kept, exchange->kept, parts, &params->labels, analysis,
 				      &exchange->patience, ret);

@@ -91,7 +91,7 @@ struct error *kept_ask_drop(struct agent_client *agent, const char *id,
 }
 
 struct error *kept_ask_extend(struct agent_client *agent, const char *id, uint64_t keep_us,
-			      const struct patience *patience)
+			      bool implied, const struct patience *patience)
 {
 	Goheapd__Analysis nothing = GOHEAPD__ANALYSIS__INIT;
 	Goheapd__Ask ask;
@@ -99,6 +99,8 @@ struct error *kept_ask_extend(struct agent_client *agent, const char *id, uint64
 	fill(&ask, id, &nothing);
 	ask.has_keep_ms = true;
 	ask.keep_ms = keep_us / 1000;
+	ask.has_keep_implied = true;
+	ask.keep_implied = implied;
 	return change(agent, &ask, patience);
 }
 

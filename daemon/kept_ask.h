@@ -14,7 +14,8 @@ must_check struct error *kept_ask(struct agent_client *agent, const char *id,
 must_check struct error *kept_ask_drop(struct agent_client *agent, const char *id,
 				       const struct patience *patience);
 must_check struct error *kept_ask_extend(struct agent_client *agent, const char *id,
-					 uint64_t keep_us, const struct patience *patience);
+					 uint64_t keep_us, bool implied,
+					 const struct patience *patience);
 
 /* What the agent still keeps for us: the answer's kept_scans is set. The caller frees *ret. */
 must_check struct error *kept_ask_list(struct agent_client *agent, const struct patience *patience,

@@ -71,6 +71,7 @@ static struct error *kept_scan_new(struct scan *scan, const Goheapd__Process *pr
 	made->references = 1;
 	made->scan = scan_acquire(scan);
 	made->has_graph = scan->answer->scan->has_kept_until_ns;
+	made->implied = scan->key.keep_implied;
 	keep_for(made, keep_us);
 	err = process_copy(process, &made->process);
 	if (err)
@@ -105,16 +106,26 @@ static void purge(struct kept_scans *kept)
 	}
 }
 
-/* The oldest if all are too much, or NULL. The lock is held. */
+static bool goes_before(const struct kept_scan *one, const struct kept_scan *other)
+{
+	return one->implied != other->implied ? one->implied : one->until_us < other->until_us;
+}
+
+/*
+ * The one to do without if all are too much, or NULL; not the newest, which fits in alone. Of two
+ * whose times are over at once the older one. The lock is held.
+ */
 static struct kept_scan *take_surplus(struct kept_scans *kept)
 {
-	struct kept_scan **link = &kept->newest;
+	struct kept_scan **first, **link;
 
-	if (kept->bytes <= RESULTS_MAX_BYTES || !*link)
+	if (kept->bytes <= RESULTS_MAX_BYTES || !kept->newest || !kept->newest->next)
 		return NULL;
-	while ((*link)->next)
-		link = &(*link)->next;
-	return take_off(kept, link);
+	first = &kept->newest->next;
+	for (link = &(*first)->next; *link; link = &(*link)->next)
+		if (!goes_before(*first, *link))
+			first = link;
+	return take_off(kept, first);
 }
 
 /* When the next is over; 0: there is none. The lock is held. */
@@ -537,32 +548,41 @@ struct error *kept_scan_answer(struct kept_scans *kept, struct kept_scan *scan, 
 	return kept_scan_ask(kept, scan, analysis, patience, ret);
 }
 
-struct error *kept_scan_extend(struct kept_scans *kept, struct kept_scan *scan, uint64_t keep_us,
-			       const struct patience *patience)
+static uint64_t max(uint64_t a, uint64_t b)
 {
+	return a > b ? a : b;
+}
+
+struct error *kept_scan_extend(struct kept_scans *kept, struct kept_scan *scan, uint64_t keep_us,
+			       bool implied, const struct patience *patience)
+{
+	uint64_t now_us = clock_now_us(), until_us = scan->until_us;
 	struct error *err = NULL;
 
-	if (clock_now_us() + keep_us <= scan->until_us)
+	if (now_us + keep_us <= until_us && (implied || !scan->implied))
 		return NULL;
+	keep_us = max(now_us + keep_us, until_us) - now_us;
 	if (scan->has_graph)
-		err = kept_ask_extend(kept->agent, scan->scan->id, keep_us, patience);
+		err = kept_ask_extend(kept->agent, scan->scan->id, keep_us, implied, patience);
 	if (err && error_code(err) != ERROR_NOT_FOUND)
 		return err;
 	if (err)
 		scan->has_graph = false;
 	error_free(err);
 	keep_for(scan, keep_us);
+	if (!implied)
+		scan->implied = false;
 	return NULL;
 }
 
 struct error *kept_scans_extend(struct kept_scans *kept, const char *id, uint64_t keep_us,
-				const struct patience *patience)
+				bool implied, const struct patience *patience)
 {
 	struct kept_scan *scan scoped(kept_scan_releasep) = NULL;
 	struct error *err = kept_scans_find(kept, id, &scan);
 
 	if (!err)
-		err = kept_scan_extend(kept, scan, keep_us, patience);
+		err = kept_scan_extend(kept, scan, keep_us, implied, patience);
 	if (!err && !scan->has_graph)
 		err = no_graph(scan);
 	return err;

@@ -4,7 +4,8 @@
  * What the result has is answered without the agent, also after that; what needs the graph is
  * asked.
  *
- * Every scan has its time. Beyond a number of bytes of results the oldest goes. Safe for threads.
+ * Every scan has its time. Beyond a number of bytes of results one goes: of those that nobody has
+ * asked to keep, else of all, the one whose time is over soonest. Safe for threads.
  */
 #ifndef DAEMON_KEPT_SCAN_H
 #define DAEMON_KEPT_SCAN_H
@@ -27,6 +28,7 @@ struct kept_scan {
 	Goheapd__Process *process; /* as it was then: it may be gone, or another by now */
 	_Atomic uint64_t until_us; /* as clock_now_us counts, */
 	_Atomic uint64_t until_ns; /* and since the epoch */
+	atomic_bool implied;       /* nobody has asked for it to be kept */
 	atomic_bool has_graph;     /* the agent has not said that it is gone */
 	struct kept_scan *next;    /* the table's, newest first */
 };
@@ -91,12 +93,14 @@ must_check struct error *kept_scan_answer(struct kept_scans *kept, struct kept_s
 					  const Goheapd__Analysis *analysis,
 					  const struct patience *patience, struct scan **ret);
 
-/* Keeps it for so long from now on, if that is longer. */
+/* Keeps it for so long from now on, if that is longer; and as asked for, unless that is implied. */
 must_check struct error *kept_scan_extend(struct kept_scans *kept, struct kept_scan *scan,
-					  uint64_t keep_us, const struct patience *patience);
+					  uint64_t keep_us, bool implied,
+					  const struct patience *patience);
 
 /* The same by id. ERROR_NOT_FOUND if it is not kept, or without its graph. */
 must_check struct error *kept_scans_extend(struct kept_scans *kept, const char *id,
-					   uint64_t keep_us, const struct patience *patience);
+					   uint64_t keep_us, bool implied,
+					   const struct patience *patience);
 
 #endif

@@ -66,6 +66,8 @@ struct error *scan_ask(struct agent_client *agent, const struct scan_question *q
 		keep.id.data = (uint8_t *)(uintptr_t)question->keep_id;
 		keep.id.len = strlen(question->keep_id);
 		keep.ms = question->keep_us / 1000;
+		keep.has_implied = true;
+		keep.implied = question->keep_implied;
 		scan.keep = &keep;
 	}
 	scan.analysis = (Goheapd__Analysis *)(uintptr_t)question->analysis;

@@ -30,8 +30,9 @@ struct scan_question {
 	uint64_t max_pause_us, timeout_us;
 	const char *keep_id; /* NULL: nothing is kept; borrowed */
 	uint64_t keep_us;
-	uid_t caller;     /* for the audit line, as is path */
-	const char *path; /* borrowed */
+	bool keep_implied; /* nobody has asked for it */
+	uid_t caller;      /* for the audit line, as is path */
+	const char *path;  /* borrowed */
 };
 
 /* As agent_client_call; the answer's scan is set. */

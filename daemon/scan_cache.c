@@ -181,8 +181,8 @@ static bool same_scan(const struct scan_key *a, const struct scan_key *b)
 {
 	return same_target(a, b) && a->exe_hash == b->exe_hash && a->mode == b->mode &&
 	       a->depth == b->depth && a->parts == b->parts && a->max_pause_us == b->max_pause_us &&
-	       a->keep_us == b->keep_us && same_labels(a->labels, b->labels) &&
-	       analysis_equal(a->analysis, b->analysis);
+	       a->keep_us == b->keep_us && a->keep_implied == b->keep_implied &&
+	       same_labels(a->labels, b->labels) && analysis_equal(a->analysis, b->analysis);
 }
 
 static struct flight *flight_find(struct scan_cache *cache, const struct scan_key *key)
@@ -239,6 +239,7 @@ static struct error *flight_scan(struct flight *flight, struct scan **ret,
 		.keep_id =
 		    key->keep_us && key->depth == GOHEAPD__DEPTH__DEPTH_FULL ? flight->id : NULL,
 		.keep_us = key->keep_us,
+		.keep_implied = key->keep_implied,
 		.caller = flight->caller,
 		.path = flight->path,
 	};
@@ -504,7 +505,7 @@ static struct scan *find_earlier(struct scan_cache *cache, const struct scan_key
 	if (!scan || !key->keep_us)
 		return scan;
 	pthread_mutex_unlock(&cache->lock);
-	err = kept_scans_extend(cache->kept, scan->id, key->keep_us, patience);
+	err = kept_scans_extend(cache->kept, scan->id, key->keep_us, key->keep_implied, patience);
 	pthread_mutex_lock(&cache->lock);
 	if (err)
 		scan_release(take(scan));
@@ -526,6 +527,7 @@ struct error *scan_cache_get(struct scan_cache *cache, const struct scan_request
 		.parts = request->parts,
 		.max_pause_us = params->max_pause_us,
 		.keep_us = cache->kept ? params->keep_us : 0,
+		.keep_implied = cache->kept && params->keep_us && !params->has_keep,
 		.labels = request->parts & SCAN_LABELS && !label_query_is_empty(&params->labels)
 			      ? &params->labels
 			      : NULL,

@@ -21,7 +21,8 @@ struct scan_key {
 	Goheapd__Depth depth;
 	unsigned parts;
 	uint64_t max_pause_us;
-	uint64_t keep_us;                  /* 0: it is not kept for later questions */
+	uint64_t keep_us;  /* 0: it is not kept for later questions */
+	bool keep_implied; /* that is for the pages that follow, as nobody has asked */
 	const struct label_query *labels;  /* NULL: nothing is asked of them beyond the part */
 	const Goheapd__Analysis *analysis; /* NULL: nothing is asked of objects */
 };

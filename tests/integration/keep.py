@@ -317,6 +317,10 @@ def _():
         check_dropped(running, kept, "its time is over")
 
 
+def path_of(target):
+    return f"/pid/{target.pid}"
+
+
 def graphs(running, target, ids):
     kept = scans(running, target.pid)
     return [kept[one]["graph"] for one in ids]
@@ -338,6 +342,50 @@ def _():
         check_graph_is_gone(running, target, ids[0])
         check_dropped(running, ids[0], "max_kept_scans")
         eventually(lambda: len(decoders(agent_of(running))) == 2, "decoders")
+
+
+def first_page(running, target):
+    """A page that keeps its scan on its own."""
+    return running.scan(target.pid, "objects", type="main.node", limit=10)
+
+
+@suite.test("a scan that only a first page keeps goes before those that were asked for")
+def _():
+    with daemon("max_kept_scans = 2") as running, heap(size=4) as target:
+        asked = [id_of(keep(running, target, 100))]
+        page = id_of(first_page(running, target))  # for 300 s
+        asked.append(id_of(keep(running, target, 90)))
+        check_equal(graphs(running, target, [*asked, page]), [True, True, False], "graphs")
+        check_dropped(running, page, "max_kept_scans")
+
+
+@suite.test("where all were asked for a first page is kept by keep= alone, and says so")
+def _():
+    with daemon("max_kept_scans = 2") as running, heap(size=4) as target:
+        asked = [id_of(keep(running, target, seconds)) for seconds in (100, 90)]
+        answer = first_page(running, target)
+        told = [w["message"] for w in answer["scan"]["warnings"] if w["code"] == "not_kept"]
+        check(len(told) == 1 and "keep=" in told[0], answer["scan"]["warnings"])
+        check_equal((len(answer["objects"]), answer["next_cursor"]), (10, None), "the page")
+        check_equal(graphs(running, target, asked), [True, True], "graphs")
+        answer = running.scan(target.pid, "objects", type="main.node", limit=10, keep=50)
+        check(answer["next_cursor"], "no cursor")
+        check_equal(graphs(running, target, [*asked, id_of(answer)]), [True, False, True], "graphs")
+
+
+@suite.test("a first page's scan that is asked for later stays as those that were")
+def _():
+    with daemon("max_kept_scans = 2") as running, heap(size=4) as target:
+        page = first_page(running, target)
+        cursor = f"{path_of(target)}/objects?type=main.node&limit=10&cursor={page['next_cursor']}"
+        check_equal(running.get(cursor).status, 200, "the next page")
+        query = f"type=main.node&limit=10&scan={id_of(page)}&keep=200"
+        answer = running.get(f"{path_of(target)}/objects?{query}")
+        check_equal(answer.status, 200, answer.text()[:300])
+        other = id_of(first_page(running, target))
+        asked = id_of(keep(running, target, 100))
+        check_equal(graphs(running, target, [id_of(page), other, asked]), [True, False, True],
+                    "graphs")
 
 
 @suite.test("beyond max_kept_memory the oldest graph goes, and none is kept that is larger")

@@ -178,6 +178,33 @@ static void the_oldest_makes_room(void **state)
 	expect_list(kept, &(struct kept_filter){ 0 }, "dcb");
 }
 
+static void add_large(struct kept_scans *kept, const char *id, uint64_t keep_us, bool implied)
+{
+	struct scan *scan = make_scan(id, false, NULL, NULL);
+
+	scan->bytes = 20 << 20;
+	scan->key.keep_implied = implied;
+	add(kept, scan, 1, keep_us);
+}
+
+static void what_nobody_asked_for_and_ends_soonest_makes_room(void **state)
+{
+	struct kept_scans *kept = *state;
+	struct kept_scan *scan scoped(kept_scan_releasep) = NULL;
+
+	add_large(kept, "a", 50u * SECOND_US, false);
+	add_large(kept, "b", 90u * SECOND_US, true);
+	add_large(kept, "c", 80u * SECOND_US, true);
+	assert_success(kept_scans_find(kept, "c", &scan));
+	assert_success(kept_scan_extend(kept, scan, SECOND_US, false, NULL)); /* now it is */
+	add_large(kept, "d", 70u * SECOND_US, true);
+	expect_list(kept, &(struct kept_filter){ 0 }, "dca");
+	add_large(kept, "e", 60u * SECOND_US, false);
+	expect_list(kept, &(struct kept_filter){ 0 }, "eca");
+	add_large(kept, "f", 60u * SECOND_US, true); /* the newest stays */
+	expect_list(kept, &(struct kept_filter){ 0 }, "fec");
+}
+
 static void its_time_is_prolonged_and_not_cut(void **state)
 {
 	struct kept_scans *kept = *state;
@@ -187,12 +214,12 @@ static void its_time_is_prolonged_and_not_cut(void **state)
 	add(kept, make_scan("a", false, NULL, NULL), 1, 60u * SECOND_US);
 	assert_success(kept_scans_find(kept, "a", &scan));
 	until_us = scan->until_us;
-	assert_success(kept_scan_extend(kept, scan, SECOND_US, NULL));
+	assert_success(kept_scan_extend(kept, scan, SECOND_US, true, NULL));
 	assert_int_equal(scan->until_us, until_us);
-	assert_success(kept_scan_extend(kept, scan, 90u * SECOND_US, NULL));
+	assert_success(kept_scan_extend(kept, scan, 90u * SECOND_US, false, NULL));
 	assert_true(scan->until_us >= until_us + 29u * SECOND_US);
 	/* it is to be asked, and there is no graph */
-	assert_error(kept_scans_extend(kept, "a", SECOND_US, NULL), ERROR_NOT_FOUND);
+	assert_error(kept_scans_extend(kept, "a", SECOND_US, false, NULL), ERROR_NOT_FOUND);
 }
 
 static void the_first_result_answers_what_it_has(void **state)
@@ -235,6 +262,7 @@ int main(void)
 		KEPT_TEST(a_reference_outlives_its_time),
 		KEPT_TEST(the_newest_are_listed_first),
 		KEPT_TEST(the_oldest_makes_room),
+		KEPT_TEST(what_nobody_asked_for_and_ends_soonest_makes_room),
 		KEPT_TEST(its_time_is_prolonged_and_not_cut),
 		KEPT_TEST(the_first_result_answers_what_it_has),
 	};

@@ -474,6 +474,100 @@ static void beyond_the_number_the_oldest_goes(void **state)
 	assert_true(asked.is_result);
 }
 
+static void keep_implied(struct fixture *fixture, const char *id, uint64_t ms)
+{
+	const struct kept_offer offer = {
+		.asker = &fixture->asker, .id = id_of(id), .ms = ms, .implied = true, .pid = TARGET
+	};
+	uint64_t until_ns;
+
+	assert_success(kept_table_add(&fixture->table, &offer, start_decoder(fixture), &until_ns));
+}
+
+static void assert_gone(struct fixture *fixture, const char *id)
+{
+	struct asked asked;
+
+	assert_error(try_ask(fixture, &asked, id, BEHAVE_ANSWER, 1000), ERROR_NOT_FOUND);
+}
+
+static void the_one_whose_time_is_over_soonest_makes_room(void **state)
+{
+	struct fixture *fixture = *state;
+
+	keep(fixture, "a");
+	assert_success(offer(fixture, "b", start_decoder(fixture), 50000));
+	keep(fixture, "c");
+	keep(fixture, "d");
+	assert_int_equal(kept_count(fixture), 3);
+	assert_gone(fixture, "b");
+}
+
+static void one_that_nobody_asked_for_goes_first(void **state)
+{
+	struct fixture *fixture = *state;
+
+	assert_success(offer(fixture, "a", start_decoder(fixture), 10000));
+	keep_implied(fixture, "late", 60000);
+	keep_implied(fixture, "soon", 50000);
+	keep(fixture, "b");
+	assert_gone(fixture, "soon");
+	keep(fixture, "c");
+	assert_gone(fixture, "late");
+	keep(fixture, "d");
+	assert_gone(fixture, "a");
+	assert_int_equal(kept_count(fixture), 3);
+}
+
+static void one_that_nobody_asked_for_takes_no_place_of_those_that_were(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct kept_offer implied = { .asker = &fixture->asker,
+					    .id = id_of("e"),
+					    .ms = 60000,
+					    .implied = true,
+					    .pid = TARGET };
+	struct helper *decoder = start_decoder(fixture);
+	uint64_t until_ns;
+
+	keep(fixture, "a");
+	keep(fixture, "b");
+	keep_implied(fixture, "page", 60000);
+	keep_implied(fixture, "other", 60000);
+	assert_gone(fixture, "page");
+	keep(fixture, "c");
+	assert_gone(fixture, "other");
+	assert_error(kept_table_add(&fixture->table, &implied, decoder, &until_ns), ERROR_LIMIT);
+	assert_int_equal(kept_count(fixture), 3);
+	assert_error(try_ask(fixture, &(struct asked){ 0 }, "e", BEHAVE_ANSWER, 1000),
+		     ERROR_NOT_FOUND);
+	forget(decoder);
+}
+
+static void one_that_is_asked_for_later_is_as_those_that_were(void **state)
+{
+	struct fixture *fixture = *state;
+	Goheapd__Analysis nothing = GOHEAPD__ANALYSIS__INIT;
+	Goheapd__Ask request = GOHEAPD__ASK__INIT;
+
+	keep_implied(fixture, "page", 60000);
+	keep_implied(fixture, "other", 50000);
+	request.id = id_of("page");
+	request.analysis = &nothing;
+	request.has_keep_ms = request.has_keep_implied = request.keep_implied = true;
+	request.keep_ms = 40000;
+	assert_success(kept_table_change(&fixture->table, &fixture->asker, &request));
+	request.id = id_of("other");
+	request.keep_implied = false;
+	assert_success(kept_table_change(&fixture->table, &fixture->asker, &request));
+	request.keep_implied = true; /* what was asked for stays so */
+	assert_success(kept_table_change(&fixture->table, &fixture->asker, &request));
+	keep(fixture, "a");
+	keep(fixture, "b");
+	assert_gone(fixture, "page");
+	assert_int_equal(kept_count(fixture), 3);
+}
+
 static void beyond_the_memory_the_oldest_goes(void **state)
 {
 	struct fixture *fixture = *state;
@@ -682,6 +776,10 @@ int main(int argc, char **argv)
 		KEPT_TEST(its_time_does_not_cut_an_answer_off),
 		KEPT_TEST(its_time_can_be_prolonged),
 		KEPT_TEST(beyond_the_number_the_oldest_goes),
+		KEPT_TEST(the_one_whose_time_is_over_soonest_makes_room),
+		KEPT_TEST(one_that_nobody_asked_for_goes_first),
+		KEPT_TEST(one_that_nobody_asked_for_takes_no_place_of_those_that_were),
+		KEPT_TEST(one_that_is_asked_for_later_is_as_those_that_were),
 		KEPT_TEST(beyond_the_memory_the_oldest_goes),
 		KEPT_TEST(what_can_never_fit_is_not_kept),
 		KEPT_TEST(pressure_takes_the_oldest_until_it_is_over),
