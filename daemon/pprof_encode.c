@@ -4,7 +4,6 @@
 
 #include "daemon/pprof_keys.h"
 #include "daemon/pprof_size.h"
-#include "daemon/utf8.h"
 #include "proto/profile.pb-c.h"
 
 enum {
@@ -126,7 +125,29 @@ static size_t cut(const char *text, size_t size)
 	return size;
 }
 
-/* The place of a text, as UTF-8; the empty text is at 0. */
+/*
+ * UTF-8 that a terminal shows and does nothing else with: whoever reads a profile prints its texts
+ * as they are. The caller frees *ret.
+ */
+static struct error *escape(ProtobufCBinaryData bytes, ProtobufCBinaryData *ret)
+{
+	struct text text;
+	struct error *err;
+
+	text_init(&text);
+	text_escaped(&text, bytes, SIZE_MAX);
+	text_append(&text, "", 1); /* of nothing there would be no memory */
+	err = text_finish(&text);
+	if (err) {
+		text_fini(&text);
+		return err;
+	}
+	ret->len = cut((const char *)text.bytes.data, text.bytes.size - 1);
+	ret->data = text.bytes.data;
+	return NULL;
+}
+
+/* The place of a text, escaped; the empty text is at 0. */
 static int64_t text_id(struct writer *w, ProtobufCBinaryData bytes)
 {
 	ProtobufCBinaryData text = { 0 };
@@ -136,12 +157,9 @@ static int64_t text_id(struct writer *w, ProtobufCBinaryData bytes)
 
 	if (w->err)
 		return 0;
-	text.data = (uint8_t *)utf8_clean(bytes.data, bytes.len, &text.len);
-	if (!text.data) {
-		fail(w, &error_nomem);
+	fail(w, escape(bytes, &text));
+	if (w->err)
 		return 0;
-	}
-	text.len = cut((const char *)text.data, text.len);
 	wanted.text = text;
 	hash = id_hash_bytes(w->text_index.seed, text.data, text.len);
 	id = id_index_find(&w->text_index, hash, is_same_text, &wanted);

@@ -9,7 +9,7 @@ enum { TAG_BYTES = 1, SHORT_BYTES = 1, LENGTH_BYTES = 3, LINE_NUMBER_BYTES = 5, 
 enum {
 	OTHER_TEXTS = 2000,
 	OTHER_BYTES = 16 /* of the name "other" */,
-	REPLACEMENT_GROWTH = 3 /* an invalid byte becomes three */
+	ESCAPE_GROWTH = 4 /* a control byte becomes four: \x1b; an invalid one three */
 };
 
 /* What does not change by folding, which keeps the numbers of frames and label sets. */
@@ -49,7 +49,7 @@ static size_t text_bytes_of(ProtobufCBinaryData text)
 	size_t size = text.len;
 
 	for (size_t i = 0; i < text.len && size == text.len; i++)
-		size = text.data[i] < 0x80 ? size : size * REPLACEMENT_GROWTH;
+		size = text.data[i] >= 0x20 && text.data[i] < 0x7f ? size : size * ESCAPE_GROWTH;
 	return TAG_BYTES + LENGTH_BYTES +
 	       (size < PPROF_TEXT_MAX_BYTES ? size : PPROF_TEXT_MAX_BYTES);
 }

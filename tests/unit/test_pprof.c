@@ -166,7 +166,7 @@ static void chains_have_their_leaf_first(void **state)
 	assert_int_equal(sample->n_label, 0);
 	assert_int_equal(totals_of(profile).bytes, canned_scan()->heap->live_bytes);
 	assert_int_equal(totals_of(profile).objects, canned_scan()->heap->live_objects);
-	(void)sample_of(profile, "main.\x1b[31m\xef\xbf\xbd\"\n");
+	(void)sample_of(profile, "main.\\x1b[31m\xef\xbf\xbd\"\\x0a");
 	pprof__profile__free_unpacked(profile, NULL);
 	chain_tree_fini(&tree);
 }
@@ -206,6 +206,40 @@ static void labels_stand_on_every_sample_of_their_root(void **state)
 	/* the other goroutine's chain begins with the same frame */
 	assert_int_equal(sample_of(profile, "main.fetch.buf")->location_id[0],
 			 sample->location_id[1]);
+	pprof__profile__free_unpacked(profile, NULL);
+	chain_tree_fini(&tree);
+}
+
+/* What a terminal would obey, and what is no UTF-8: in names, files and values. */
+static void nothing_is_written_that_a_terminal_obeys(void **state)
+{
+	Goheapd__LabelPair pair = GOHEAPD__LABEL_PAIR__INIT, *pointer = &pair;
+	struct chain_labels labels = { &pointer, 1 };
+	const struct chain_frame frame = { .name = bytes_of("a\x1b]0;x\x07\x7f\xc2\x9b\xe2\x80\xae"
+							    "b"),
+					   .file = bytes_of("/src/\r\xff.go") };
+	struct chain_tree tree;
+	Pprof__Profile *profile;
+	uint32_t label_id, node;
+	size_t size;
+
+	(void)state;
+	pair.key = bytes_of("k\n");
+	pair.value = bytes_of("v\x1b[31m\xc3");
+	chain_tree_init(&tree);
+	assert_success(chain_tree_labels(&tree, &labels, &label_id));
+	assert_success(chain_tree_node(&tree, ID_NONE, &frame, label_id, &node));
+	tree.nodes[node].objects = 1;
+	tree.nodes[node].bytes = 8;
+	profile = encode(&tree, ALL_SAMPLES, &size);
+	assert_int_equal(profile->n_function, 1);
+	assert_text(profile, profile->function[0]->name, "a\\x1b]0;x\\x07\\x7f\\x9b\\u202eb");
+	assert_text(profile, profile->function[0]->filename, "/src/\\x0d\xef\xbf\xbd.go");
+	assert_text(profile, profile->sample[0]->label[0]->key, "k_");
+	assert_text(profile, profile->sample[0]->label[0]->str, "v\\x1b[31m\xef\xbf\xbd");
+	for (size_t i = 0; i < profile->n_string_table; i++)
+		for (size_t j = 0; j < profile->string_table[i].len; j++)
+			assert_true(profile->string_table[i].data[j] >= 0x20);
 	pprof__profile__free_unpacked(profile, NULL);
 	chain_tree_fini(&tree);
 }
@@ -560,6 +594,7 @@ int main(void)
 		cmocka_unit_test(chains_have_their_leaf_first),
 		cmocka_unit_test(what_is_used_of_a_block_is_a_label),
 		cmocka_unit_test(labels_stand_on_every_sample_of_their_root),
+		cmocka_unit_test(nothing_is_written_that_a_terminal_obeys),
 		cmocka_unit_test(keys_become_legal_and_stay_apart),
 		cmocka_unit_test(deep_chains_count_for_the_last_frame_allowed),
 		cmocka_unit_test(few_samples_keep_every_sum),
