@@ -331,6 +331,14 @@ struct error *type_index_locals(const struct type_index *index, taddr entry, uin
 	return NULL;
 }
 
+uint32_t type_index_first_param(const struct type_index *index, taddr entry)
+{
+	struct function_record function;
+
+	find_function(index, entry, &function);
+	return has_type(index, function.first_param) ? function.first_param : 0;
+}
+
 struct error *type_index_captures(const struct type_index *index, taddr entry, uint32_t *ret_first,
 				  uint32_t *ret_count)
 {

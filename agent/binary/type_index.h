@@ -109,6 +109,9 @@ must_check struct error *type_index_locals(const struct type_index *index, taddr
 must_check struct error *type_index_local(const struct type_index *index, uint32_t i,
 					  struct indexed_local *ret);
 
+/* The type of the first parameter, a receiver included, of the function at this entry; 0: none. */
+uint32_t type_index_first_param(const struct type_index *index, taddr entry);
+
 /*
  * What a closure of the function at this entry holds after its code pointer, by offset, with the
  * names of the variables. DWARF tells it since go1.23, before that it is seen from the code;

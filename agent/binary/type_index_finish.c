@@ -579,11 +579,20 @@ static uint32_t describe_params(const struct finishing *f, const struct built_fu
 	return count;
 }
 
+static uint32_t first_param(const struct register_param *params, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (!params[i].is_result)
+			return params[i].type;
+	return 0;
+}
+
 /*
  * Params that came in registers, in their places: where no other variable is known to be. They come
  * last, since whoever looks for a variable takes the first that fits.
  */
-static struct error *finish_params(struct finishing *f, const struct built_function *built)
+static struct error *finish_params(struct finishing *f, const struct built_function *built,
+				   struct function_record *function)
 {
 	const struct param_types types = { param_type, param_field, f };
 	struct register_param params[PARAMS_MAX];
@@ -591,6 +600,7 @@ static struct error *finish_params(struct finishing *f, const struct built_funct
 	uint32_t count = describe_params(f, built, named, params);
 	struct error *err = NULL;
 
+	function->first_param = first_param(params, count);
 	if (built->param_count > PARAMS_MAX)
 		return NULL;
 	register_params_place(&types, params, count);
@@ -635,7 +645,7 @@ static struct error *finish_locals(struct finishing *f, const struct built_funct
 		last = draft;
 	}
 	if (!err)
-		err = finish_params(f, built);
+		err = finish_params(f, built, function);
 	function->local_count = built_list_count(&f->locals) - function->first_local;
 	return err;
 }
@@ -679,7 +689,7 @@ static struct error *finish_function(struct finishing *f, const struct built_fun
 
 	if (!err)
 		err = finish_captures(f, built, &function);
-	if (err || (!function.local_count && !function.capture_count))
+	if (err || (!function.local_count && !function.capture_count && !function.first_param))
 		return err;
 	return built_list_add(&f->functions, &function);
 }

@@ -64,9 +64,11 @@ _Static_assert(sizeof(struct global_record) == 16, "no padding");
 struct function_record {
 	uint64_t entry;
 	uint32_t first_local, local_count, first_capture, capture_count;
+	uint32_t first_param; /* its type */
+	uint32_t zero;
 };
 
-_Static_assert(sizeof(struct function_record) == 24, "no padding");
+_Static_assert(sizeof(struct function_record) == 32, "no padding");
 
 enum {
 	LOCAL_IS_HEAP_ADDRESS = 1,

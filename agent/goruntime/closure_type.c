@@ -35,6 +35,12 @@ static struct error *find_captures(const struct go_types *types, taddr code, uin
 	return err;
 }
 
+/* What a method value is of has a name of the compiler's own where nothing is optimised. */
+static const char *name_of_capture(const char *name)
+{
+	return strcmp(name, ".this") ? name : "R";
+}
+
 static struct error *add_captures(struct made_struct *made, uint32_t first, uint32_t count)
 {
 	struct error *err = NULL;
@@ -47,7 +53,8 @@ static struct error *add_captures(struct made_struct *made, uint32_t first, uint
 		if (!err)
 			err = go_types_meet_number(made->types, field.type, &type);
 		if (!err)
-			err = made_struct_add(made, field.name, field.offset, type);
+			err =
+			    made_struct_add(made, name_of_capture(field.name), field.offset, type);
 	}
 	if (!err || go_types_is_final(err))
 		return err;

@@ -5,6 +5,7 @@
 #include "agent/goruntime/go_type.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/binary/type_index.h"
 #include "agent/goruntime/closure_site.h"
@@ -97,6 +98,7 @@ void go_types_free(struct go_types *types)
 	addr_map_fini(&types->by_itab);
 	addr_map_fini(&types->by_closure);
 	addr_map_fini(&types->pointers_to);
+	addr_map_fini(&types->refined);
 	free(types->by_number);
 	reflect_offsets_fini(&types->reflect_offsets);
 	type_memory_fini(&types->memory);
@@ -210,6 +212,13 @@ struct error *go_types_by_closure(struct go_types *types, taddr code, type_id *r
 	return find_addr(types, &types->by_closure, go_types_meet_closure, code, ret);
 }
 
+struct error *go_types_refined(struct go_types *types, type_id type, uint32_t field,
+			       type_id of_field, type_id *ret)
+{
+	return find_addr(types, &types->refined, go_types_meet_refined,
+			 go_types_refined_key(type, field, of_field), ret);
+}
+
 struct error *go_types_pointer_to(struct go_types *types, type_id elem, type_id *ret)
 {
 	/* Even of what is not known: a pointer is a pointer. */
@@ -235,6 +244,21 @@ struct error *go_types_by_index(struct go_types *types, uint32_t number, type_id
 		return find_locked(types, meet_number, number, ret);
 	*ret = place - 1;
 	return NULL;
+}
+
+struct error *go_types_first_param(struct go_types *types, taddr code, type_id *ret)
+{
+	struct error *err = NULL;
+
+	*ret = TYPE_UNKNOWN;
+	/* The index is the program's own, not that of a plugin. */
+	if (types->index &&
+	    module_table_find_text(types->modules, code) == module_table_at(types->modules, 0))
+		err = go_types_by_index(
+		    types, type_index_first_param(types->index, code - types->bias), ret);
+	if (!err && strstr(go_type_at(types, *ret)->name, "go.shape."))
+		*ret = TYPE_UNKNOWN;
+	return err;
 }
 
 struct error *go_types_by_name(struct go_types *types, const char *name, type_id *ret)

@@ -129,6 +129,16 @@ must_check struct error *go_types_by_itab(struct go_types *types, taddr itab, ty
  */
 must_check struct error *go_types_by_closure(struct go_types *types, taddr code, type_id *ret);
 
+/*
+ * The first parameter, a receiver included, of the function at this entry; TYPE_UNKNOWN where there
+ * is none, or DWARF tells no more than a generic function's shape.
+ */
+must_check struct error *go_types_first_param(struct go_types *types, taddr code, type_id *ret);
+
+/* The same struct, with another type for one of its fields. */
+must_check struct error *go_types_refined(struct go_types *types, type_id type, uint32_t field,
+					  type_id of_field, type_id *ret);
+
 /* The type of pointers to a type, which need not exist in the target; a slice's array. */
 must_check struct error *go_types_pointer_to(struct go_types *types, type_id elem, type_id *ret);
 

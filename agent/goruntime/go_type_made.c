@@ -147,3 +147,37 @@ void made_struct_end(struct made_struct *made, type_id id, uint64_t size)
 	type->field_count = made->count;
 	type->size = size > made->end ? size : (made->end + WORD - 1) & ~(uint64_t)(WORD - 1);
 }
+
+static struct error *add_refined(struct made_struct *made, const struct go_type *type,
+				 uint32_t field, type_id of_field)
+{
+	struct error *err = NULL;
+
+	for (uint32_t i = 0; i < type->field_count && !err; i++)
+		err = made_struct_add(made, type->fields[i].name, type->fields[i].offset,
+				      i == field ? of_field : type->fields[i].type);
+	return err;
+}
+
+struct error *go_types_meet_refined(struct go_types *types, uint64_t key, type_id *ret)
+{
+	const uint64_t mask = (1 << GO_TYPES_BITS) - 1;
+	type_id id = (type_id)((key - 1) >> 2 * GO_TYPES_BITS);
+	type_id of_field = (type_id)((key - 1) & mask);
+	uint32_t field = (uint32_t)((key - 1) >> GO_TYPES_BITS & mask);
+	struct made_struct made = { .types = types };
+	const struct go_type *type = go_type_at(types, id);
+	struct error *err;
+
+	*ret = TYPE_UNKNOWN;
+	if (go_types_known(&types->refined, key, ret))
+		return NULL;
+	err = made_struct_begin(&made, type->name, type->field_count + 1, ret);
+	if (!err && *ret != TYPE_UNKNOWN)
+		err = add_refined(&made, type, field, of_field);
+	if (err)
+		return err;
+	if (*ret != TYPE_UNKNOWN)
+		made_struct_end(&made, *ret, type->size);
+	return go_types_remember(&types->refined, key, *ret);
+}

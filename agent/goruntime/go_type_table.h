@@ -27,6 +27,7 @@ struct type_index;
 enum {
 	GO_TYPES_SEGMENT = 4096,
 	GO_TYPES_SEGMENTS = 256,       /* a million types; the largest programs have 100,000 */
+	GO_TYPES_BITS = 20,            /* of their numbers */
 	GO_TYPES_POOL_MAX = 512 << 20, /* bytes of names and fields */
 	GO_TYPES_FIELDS_MAX = 1 << 22, /* of all types */
 	GO_TYPES_PARTS_MAX = 1 << 23,  /* of all types worked out at a time */
@@ -76,7 +77,7 @@ struct go_types {
 	uint32_t count;
 	uint64_t field_count;
 	/* Numbers + 1 of types, as pointers. */
-	struct addr_map by_descriptor, by_itab, by_closure, pointers_to;
+	struct addr_map by_descriptor, by_itab, by_closure, pointers_to, refined;
 	uint32_t *by_number; /* likewise, by number in the index */
 	uint32_t number_count;
 	type_id basic[GO_KIND_UNSAFE_POINTER + 1]; /* by kind; 0: not made yet */
@@ -113,6 +114,18 @@ must_check struct error *go_types_meet_closure(struct go_types *types, taddr cod
 /* Reads the code of all modules for what closures are allocated as, if that is still to be had. */
 must_check struct error *go_types_read_sites(struct go_types *types);
 must_check struct error *go_types_meet_name(struct go_types *types, const char *name, type_id *ret);
+
+/* Struct, field and type of field in one number, + 1; 0 if they are too large. */
+static inline uint64_t go_types_refined_key(type_id type, uint32_t field, type_id of_field)
+{
+	const unsigned bits = GO_TYPES_BITS;
+
+	if (type >> bits || field >> bits || of_field >> bits)
+		return 0;
+	return ((uint64_t)type << 2 * bits | (uint64_t)field << bits | of_field) + 1;
+}
+
+must_check struct error *go_types_meet_refined(struct go_types *types, uint64_t key, type_id *ret);
 
 /* The pointer type to elem; key is elem + 1. */
 must_check struct error *go_types_meet_pointer(struct go_types *types, uint64_t key, type_id *ret);

@@ -180,8 +180,10 @@ type_id variable_queued_type(const struct variable_table *table, taddr slot)
 	if (!block || slot - block->addr < table->queue_entries ||
 	    offset / table->queue_entry_size >= block->count)
 		return TYPE_UNKNOWN;
+	/* Of a cleanup's, in go1.24, more can be told than that. */
 	if (offset % table->queue_entry_size == table->queue_fn)
-		return table->func_type;
+		return types[block->first + offset / table->queue_entry_size] ? table->func_type
+									      : TYPE_UNKNOWN;
 	if (offset % table->queue_entry_size != table->queue_arg)
 		return TYPE_UNKNOWN;
 	err = go_types_by_descriptor(table->types,

@@ -138,10 +138,10 @@ WAYS = {"pie": "1.25", "without optimisation": "1.26", "race detector": "1.24", 
         "cgo, linked externally": "1.23", "uncompressed DWARF": "1.19", "two plugins": "1.22"}
 
 # What is not known there: data that an external linker laid out is without names, and so are the
-# variables of plugins; unoptimised method values name their receiver otherwise; and with the race
+# variables of plugins; and with the race
 # detector a sync.Pool drops some of what it is given (sync/pool.go).
 GAPS = {"cgo, linked externally": ("the linker's",), "two plugins": ("the linker's", "plugin"),
-        "without optimisation": ("method value",), "race detector": ("Pool",)}
+        "race detector": ("Pool",)}
 
 for one, version in variants.product():
     if one.name in WAYS and (STRESS or WAYS[one.name] == version):
@@ -233,6 +233,14 @@ def check_queue(version):
         roots = {sample.frames[0] for sample in profile.samples}
         check([root for root in roots if "finalizer queue" in root and "main.blockForever" in root],
               f"who blocks the finalizers is not named: {sorted(roots)}")
+
+
+def check_cleanups(version):
+    with started(version, "cleanups") as target, unharmed(target.pid):
+        rows = target.hello["rows"]
+        histogram, profile = histogram_of(target), profile_of(target)
+        check_sums(target, histogram, profile)
+        check_none(wrong_rows(histogram, profile, rows), "rows are wrong")
 
 
 def check_timers(version, godebug, held):
@@ -416,6 +424,8 @@ each("cmd/go is typed", check_go_command, gobuild.VERSIONS if STRESS else ("1.27
 each("strings say how much of their block is used", check_texts)
 each("a list, a map and an emptied map of a million", check_large)
 each("a blocked finalizer with 100,000 objects behind it", check_queue)
+each("a blocked cleanup with 1000 arguments behind it", check_cleanups,
+     [version for version in gobuild.VERSIONS if int(version.split(".")[1]) >= 24])
 each("timers that nobody holds are held by the runtime", check_timers, ("1.15", "1.22"), "", True)
 each("timers that nobody holds are garbage", check_timers, ("1.23", "1.27"), "", False)
 each("old timers that were asked for are held", check_timers, ("1.23", "1.26"), "asynctimerchan=1",

@@ -1,7 +1,7 @@
 /*
  * Package main:    type main.T struct, 8 bytes
  *                  func main.f.func1, a closure with the variables p *main.T, &x *main.T, which it
- *                  captures, n uintptr, and r *main.T in register RBX
+ *                  captures, and n uintptr; r *main.T, its parameter, in RAX
  * Package runtime: type runtime.inner struct { value uint64 at 8 }, 16 bytes
  *                  type runtime.alias = runtime.inner
  *                  type runtime.outer struct { in alias at 16; arr [4]inner at 32; ptr *outer at
@@ -31,6 +31,7 @@ enum abbrev {
 	ABBREV_LOCAL,
 	ABBREV_CAPTURED,
 	ABBREV_POINTER_TO,
+	ABBREV_PARAM,
 };
 
 enum { AT_GO_KIND = 0x2900, AT_CLOSURE_OFFSET = 0x2907, ATTRIBUTES = 5 };
@@ -98,6 +99,12 @@ static const struct {
 	  { { DW_AT_name, DW_FORM_string },
 	    { DW_AT_type, DW_FORM_ref_addr },
 	    { AT_CLOSURE_OFFSET, DW_FORM_udata },
+	    { DW_AT_location, DW_FORM_block1 } } },
+	{ ABBREV_PARAM,
+	  DW_TAG_formal_parameter,
+	  0,
+	  { { DW_AT_name, DW_FORM_string },
+	    { DW_AT_type, DW_FORM_ref_addr },
 	    { DW_AT_location, DW_FORM_block1 } } },
 	{ ABBREV_POINTER_TO,
 	  DW_TAG_pointer_type,
@@ -265,10 +272,10 @@ static void put_main(struct dwarf_writer *w)
 	put_local(w, "p", pointer, 0, -16);
 	put_local(w, "&x", pointer, 8, -24);
 	put_local(w, "n", word, 16, -32);
-	put_die(w, ABBREV_LOCAL, "r");
+	put_die(w, ABBREV_PARAM, "r");
 	put_u32(w, pointer);
 	put_u8(w, 1);
-	put_u8(w, DW_OP_reg3);
+	put_u8(w, DW_OP_reg0);
 	put_u8(w, 0);
 }
 

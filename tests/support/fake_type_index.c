@@ -84,6 +84,14 @@ struct error *type_index_local(const struct type_index *index, uint32_t i,
 	GET(index->locals, index->local_count, i, ret);
 }
 
+uint32_t type_index_first_param(const struct type_index *index, taddr entry)
+{
+	uint32_t type, count;
+
+	find_range(index->params, index->param_count, entry, &type, &count);
+	return type;
+}
+
 struct error *type_index_captures(const struct type_index *index, taddr entry, uint32_t *ret_first,
 				  uint32_t *ret_count)
 {

@@ -26,6 +26,8 @@ struct type_index {
 	const struct indexed_field *captures;
 	const struct fake_function_range *capture_ranges;
 	uint32_t capture_count, capture_range_count;
+	const struct fake_function_range *params; /* first is the type of the first parameter */
+	uint32_t param_count;
 };
 
 #endif

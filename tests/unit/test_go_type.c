@@ -858,6 +858,82 @@ static void method_values_hold_their_receiver(void **state)
 	assert_string_equal(go_type_at(f->table, type->fields[1].type)->name, "*shop/cart.Item");
 }
 
+/* With -N DWARF tells of it, by another name. */
+static void unoptimised_method_values_name_their_receiver_alike(void **state)
+{
+	static const struct indexed_field this = { ".this", 8, ITEM_POINTER };
+	struct fixture *f = *state;
+	taddr code = fake_program_pc(METHOD_VALUE, 0);
+	const struct fake_function_range range = { code - 0x1000, 0, 1 };
+	struct type_index index = made_up_index;
+	const struct go_type *type;
+	type_id id;
+
+	index.captures = &this;
+	index.capture_count = 1;
+	index.capture_ranges = &range;
+	index.capture_range_count = 1;
+	open_table(f, &index);
+	assert_success(go_types_by_closure(f->table, code, &id));
+	type = go_type_at(f->table, id);
+	assert_int_equal(type->field_count, 2);
+	assert_string_equal(type->fields[1].name, "R");
+	assert_string_equal(go_type_at(f->table, type->fields[1].type)->name, "*shop/cart.Item");
+}
+
+/* A generic function's closure, of which somebody else knows what it was made for. */
+static void a_struct_can_have_another_type_for_a_field(void **state)
+{
+	struct fixture *f = *state;
+	const struct go_type *refined;
+	type_id list, item_pointer, id, again;
+
+	open_table(f, &made_up_index);
+	assert_success(go_types_by_index(f->table, LIST, &list));
+	assert_success(go_types_by_index(f->table, ITEM_POINTER, &item_pointer));
+	assert_success(go_types_refined(f->table, list, 2, item_pointer, &id));
+	assert_success(go_types_refined(f->table, list, 2, item_pointer, &again));
+	assert_int_equal(id, again);
+	assert_int_not_equal(id, list);
+	refined = go_type_at(f->table, id);
+	assert_string_equal(refined->name, "main.list");
+	assert_int_equal(refined->size, 40);
+	assert_int_equal(refined->field_count, 4);
+	assert_int_equal(refined->fields[2].type, item_pointer);
+	assert_int_equal(refined->fields[1].type, go_type_at(f->table, list)->fields[1].type);
+	assert_success(go_types_refined(f->table, list, UINT32_MAX, item_pointer, &id));
+	assert_int_equal(id, TYPE_UNKNOWN);
+}
+
+static void first_parameters_are_told_by_dwarf(void **state)
+{
+	struct fixture *f = *state;
+	taddr code = fake_program_pc(MAIN, 0);
+	const struct fake_function_range params[] = {
+		{ code - 0x1000, ITEM_POINTER, 1 },
+		{ fake_program_pc(CLOSURE, 0) - 0x1000, ONLY, 1 },
+	};
+	struct indexed_type types[TYPES];
+	struct type_index index = made_up_index;
+	type_id id;
+
+	memcpy(types, indexed_types, sizeof(types));
+	types[ONLY].name = "go.shape.struct { a *int }";
+	index.types = types;
+	index.params = params;
+	index.param_count = 2;
+	open_table(f, &index);
+	assert_success(go_types_first_param(f->table, code, &id));
+	assert_string_equal(go_type_at(f->table, id)->name, "*shop/cart.Item");
+	assert_success(go_types_first_param(f->table, fake_program_pc(CLOSURE, 0), &id));
+	assert_int_equal(id, TYPE_UNKNOWN);
+	assert_success(go_types_first_param(f->table, 0x1234, &id));
+	assert_int_equal(id, TYPE_UNKNOWN);
+	open_table(f, NULL);
+	assert_success(go_types_first_param(f->table, code, &id));
+	assert_int_equal(id, TYPE_UNKNOWN);
+}
+
 static void without_dwarf_a_closure_is_its_code(void **state)
 {
 	struct fixture *f = *state;
@@ -992,6 +1068,9 @@ int main(void)
 		TEST(an_index_that_is_damaged_gives_what_holds),
 		TEST(closures_hold_what_dwarf_says),
 		TEST(method_values_hold_their_receiver),
+		TEST(unoptimised_method_values_name_their_receiver_alike),
+		TEST(a_struct_can_have_another_type_for_a_field),
+		TEST(first_parameters_are_told_by_dwarf),
 		TEST(without_dwarf_a_closure_is_its_code),
 		TEST(types_of_modules_are_met_when_memory_is_gone),
 		TEST(what_reflect_made_is_read_from_the_copy_of_the_heap),

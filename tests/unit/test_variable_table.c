@@ -497,6 +497,7 @@ static taddr add_queue_block(struct fixture *f, taddr next)
 
 	fake_memory_store(f->program.memory, block, 8, next);
 	fake_memory_store(f->program.memory, block + 16, 4, 2);
+	fake_memory_store(f->program.memory, block + QUEUE_ENTRIES + QUEUE_ENTRY + 32, 8, 0x1234);
 	fake_memory_store(f->program.memory, ALLFIN, 8, block);
 	return block;
 }
@@ -526,6 +527,9 @@ static void queued_finalizers_are_functions(void **state)
 		    "func()");
 		assert_int_equal(find(f, ROOT_FINALIZER_QUEUE, 0, entry + 8).type, TYPE_UNKNOWN);
 		assert_int_equal(find(f, ROOT_FINALIZER_QUEUE, 0, entry + QUEUE_ENTRY).type,
+				 TYPE_UNKNOWN);
+		/* One that is for nothing is a cleanup, of go1.24. */
+		assert_int_equal(find(f, ROOT_FINALIZER_QUEUE, 0, entry - QUEUE_ENTRY).type,
 				 TYPE_UNKNOWN);
 	}
 	assert_int_equal(find(f, ROOT_FINALIZER_QUEUE, 0, 8).type, TYPE_UNKNOWN);
