@@ -89,8 +89,8 @@ void walked_heap_store(struct walked_heap *w, uint32_t object, uint64_t word, ui
 
 /* ---- roots ---- */
 
-static void add_root(struct walked_heap *w, enum root_kind kind, uint32_t goroutine, taddr slot,
-		     uint64_t value)
+void walked_heap_root_at(struct walked_heap *w, enum root_kind kind, uint32_t goroutine, taddr slot,
+			 uint64_t value)
 {
 	struct root_sink *sink = root_set_sink(w->roots);
 	const struct root root = {
@@ -126,7 +126,7 @@ taddr walked_heap_variable(struct walked_heap *w, enum root_kind kind, uint32_t 
 	for (uint32_t i = 0; i < count; i++)
 		fake_memory_store(w->data, variable.addr + i * UINT64_C(8), 8, words[i]);
 	for (uint32_t i = 0; i < count; i++)
-		add_root(w, kind, goroutine, variable.addr + i * UINT64_C(8), words[i]);
+		walked_heap_root_at(w, kind, goroutine, variable.addr + i * UINT64_C(8), words[i]);
 	return variable.addr;
 }
 

@@ -72,6 +72,9 @@ void walked_heap_root(struct walked_heap *w, enum root_kind kind, uint32_t gorou
 		      const char *name, type_id type, uint32_t object);
 /* And of a global. */
 void walked_heap_global(struct walked_heap *w, const char *name, type_id type, uint32_t object);
+/* A root's word read at a slot, which the test has put there. */
+void walked_heap_root_at(struct walked_heap *w, enum root_kind kind, uint32_t goroutine, taddr slot,
+			 uint64_t value);
 /* The record of a finalizer: the type that it takes and that of pointers to its object. */
 taddr walked_heap_finalizer(struct walked_heap *w, taddr taken, taddr pointer);
 

@@ -444,12 +444,8 @@ static void a_root_is_a_variable_of_a_goroutine(void **state)
 	local(&world, name, 5, 2);
 	local(&world, name, 6, 3);
 	fake_variables_add(world.w.variables, &variable);
-	assert_success(root_set_sink(world.w.roots)
-			   ->add(root_set_sink(world.w.roots),
-				 &(struct root){ .kind = ROOT_STACK,
-						 .goroutine = 8,
-						 .slot = WALKED_DATA + 16,
-						 .value = walked_heap_address(&world.w, 4) }));
+	walked_heap_root_at(&world.w, ROOT_STACK, 8, WALKED_DATA + 16,
+			    walked_heap_address(&world.w, 4));
 	walked_heap_run(&world.w);
 	assert_int_equal(count_roots(&world, name), 3);
 	assert_int_equal(root_of(&world, 1).goroutine, 5);

@@ -192,17 +192,20 @@ static void a_pointer_to_a_pointer_has_a_frame(void **state)
 	world_free(world);
 }
 
+static type_id unsafe_pointer(struct world *world)
+{
+	return fake_types_add(world->w.types, &(struct go_type){ .name = "unsafe.Pointer",
+								 .kind = GO_KIND_UNSAFE_POINTER,
+								 .size = 8,
+								 .ptr_bytes = 8 });
+}
+
 static void an_unsafe_pointer_tells_nothing(void **state)
 {
 	struct world *world = world_new();
-	type_id unsafe =
-	    fake_types_add(world->w.types, &(struct go_type){ .name = "unsafe.Pointer",
-							      .kind = GO_KIND_UNSAFE_POINTER,
-							      .size = 8,
-							      .ptr_bytes = 8 });
 
 	(void)state;
-	global(world, unsafe, A);
+	global(world, unsafe_pointer(world), A);
 	point(world, A, 0, B);
 	run(world);
 	type(A, "?");
@@ -574,6 +577,97 @@ static void what_waits_in_a_channel_is_in_its_buffer(void **state)
 	chain(C, "main.g / $chan. (*main.Node)");
 	type(C, "main.Node");
 	chain(D, "main.g / $sub_objects$");
+	world_free(world);
+}
+
+/* ---- what the library has in unsafe pointers, and generic ones ---- */
+
+static void an_atomic_pointer_tells_what_it_points_to(void **state)
+{
+	struct world *world = world_new();
+	const struct go_field fields[] = {
+		{ "_", 0,
+		  fake_type_array(world->w.types, "[0]*main.Node", world->node_pointer, 0) },
+		{ "v", 0, unsafe_pointer(world) },
+	};
+	type_id atomic =
+	    fake_type_struct(world->w.types, "sync/atomic.Pointer[main.Node]", 8, fields, 2);
+	const struct go_field holder_fields[] = { { "number", 0, world->integer },
+						  { "current", 8, atomic } };
+	type_id holder = fake_type_struct(world->w.types, "main.Holder", 48, holder_fields, 2);
+
+	(void)state;
+	global(world, fake_type_pointer(world->w.types, "*main.Holder", holder), A);
+	point(world, A, 1, B);
+	run(world);
+	chain(B, "main.g / current. (sync/atomic.Pointer[main.Node]) / v. (*main.Node)");
+	type(B, "main.Node");
+	world_free(world);
+}
+
+static void a_pool_leads_to_what_each_processor_has(void **state)
+{
+	struct world *world = world_new();
+	const struct go_field local_fields[] = { { "private", 0, world->any } };
+	const struct go_field fields[] = { { "local", 0, unsafe_pointer(world) },
+					   { "localSize", 8, world->integer } };
+	type_id pool;
+
+	(void)state;
+	fake_type_struct(world->w.types, "sync.poolLocal", 128, local_fields, 1);
+	pool = fake_type_struct(world->w.types, "sync.Pool", 48, fields, 2);
+	global(world, fake_type_pointer(world->w.types, "*sync.Pool", pool), A);
+	point(world, A, 0, WIDE);
+	store(world, WIDE, 16, NODE_POINTER);
+	point(world, WIDE, 17, B);
+	run(world);
+	type(WIDE, "[]sync.poolLocal");
+	chain(B, "main.g / local. (unsafe.Pointer) / [1]. (sync.poolLocal) / "
+		 "private. (interface {}) / $iface. (*main.Node)");
+	world_free(world);
+}
+
+/* Of a generic function: what it is of is not in its type. */
+static void a_pointer_of_a_shape_tells_nothing(void **state)
+{
+	struct world *world = world_new();
+
+	(void)state;
+	global(world, fake_type_pointer(world->w.types, "go.shape.*uint8", world->integer), A);
+	point(world, A, 0, B);
+	run(world);
+	type(A, "?");
+	chain(B, "main.g / $sub_objects$");
+	world_free(world);
+}
+
+/* Inner nodes, whose first byte is 0, are no step; entries are none either, what they hold is. */
+static void a_trie_leads_to_its_entries(void **state)
+{
+	static const char node_name[] = "internal/sync.node[interface {},interface {}]";
+	struct world *world = world_new();
+	const struct go_field fields[] = { { "isEntry", 0, world->integer } };
+	type_id node = fake_type_struct(world->w.types, node_name, 8, fields, 1);
+
+	(void)state;
+	global(world, fake_type_pointer(world->w.types, "*node", node), WIDE);
+	point(world, WIDE, 3 + 5, A);
+	store(world, A, 0, 1);
+	store(world, A, 2, PAIR);
+	point(world, A, 3, B);
+	store(world, A, 4, NODE_POINTER);
+	point(world, A, 5, C);
+	point(world, A, 1, D); /* another one of the same hash */
+	store(world, D, 0, 1);
+	store(world, D, 4, NODE_POINTER);
+	point(world, D, 5, E);
+	run(world);
+	chain(A, "main.g");
+	chain(D, "main.g");
+	chain(B, "main.g / key. (interface {}) / $box. (main.Pair)");
+	chain(C, "main.g / value. (interface {}) / $iface. (*main.Node)");
+	chain(E, "main.g / value. (interface {}) / $iface. (*main.Node)");
+	type(A, node_name);
 	world_free(world);
 }
 
@@ -994,6 +1088,48 @@ static void what_a_finalizer_needs_is_kept_by_it(void **state)
 	world_free(world);
 }
 
+static void a_finalizers_function_is_named_after_its_object(void **state)
+{
+	struct world *world = world_new();
+	taddr record = walked_heap_finalizer(&world->w, NODE_POINTER, NODE_POINTER);
+	taddr function = record + world->w.layout.special_finalizer_fn.offset;
+	const struct go_field fields[] = { { "F", 0, world->integer },
+					   { "node", 8, world->node_pointer } };
+	type_id closure = fake_type_struct(world->w.types, "main.f.func1", 16, fields, 2);
+
+	(void)state;
+	fake_types_add_closure(world->w.types, CODE, closure);
+	fake_memory_store(world->w.data, function, 8, address(world, A));
+	walked_heap_root_at(&world->w, ROOT_FINALIZER, ROOT_NO_GOROUTINE, function,
+			    address(world, A));
+	store(world, A, 0, CODE);
+	point(world, A, 1, B);
+	run(world);
+	chain(A, "finalizer of (*main.Node)");
+	type(A, "main.f.func1");
+	chain(B, "finalizer of (*main.Node) / $closure.node. (*main.Node)");
+	world_free(world);
+}
+
+static void what_waits_for_its_finalizer_has_its_type(void **state)
+{
+	struct world *world = world_new();
+	const struct layout *layout = &world->w.layout;
+	taddr entry = WALKED_RECORDS + 1024, waits = entry + layout->finalizer_arg.offset;
+
+	(void)state;
+	fake_memory_store(world->w.data, waits, 8, address(world, A));
+	fake_memory_store(world->w.data, entry + layout->finalizer_fint.offset, 8, NODE_POINTER);
+	fake_memory_store(world->w.data, entry + layout->finalizer_ot.offset, 8, NODE_POINTER);
+	walked_heap_root_at(&world->w, ROOT_FINALIZER_QUEUE, ROOT_NO_GOROUTINE, waits,
+			    address(world, A));
+	point(world, A, 1, B);
+	run(world);
+	type(A, "main.Node");
+	chain(B, "(nameless data) / right. (*main.Node)");
+	world_free(world);
+}
+
 static void the_finalizer_of_a_live_object_is_no_root(void **state)
 {
 	struct world *world = world_new();
@@ -1086,6 +1222,10 @@ int main(void)
 		cmocka_unit_test(words_that_look_like_an_interface_are_taken_for_one),
 		cmocka_unit_test(a_closure_leads_to_what_it_has_captured),
 		cmocka_unit_test(what_waits_in_a_channel_is_in_its_buffer),
+		cmocka_unit_test(an_atomic_pointer_tells_what_it_points_to),
+		cmocka_unit_test(a_pool_leads_to_what_each_processor_has),
+		cmocka_unit_test(a_pointer_of_a_shape_tells_nothing),
+		cmocka_unit_test(a_trie_leads_to_its_entries),
 		cmocka_unit_test(a_map_of_buckets_has_keys_and_values),
 		cmocka_unit_test(a_small_swiss_map_is_one_group),
 		cmocka_unit_test(a_large_swiss_map_has_a_directory_of_tables),
@@ -1104,6 +1244,8 @@ int main(void)
 		cmocka_unit_test(a_slice_of_a_large_block_knows_its_length_the_block_its_size),
 		cmocka_unit_test(the_type_of_a_large_object_is_with_its_span),
 		cmocka_unit_test(what_a_finalizer_needs_is_kept_by_it),
+		cmocka_unit_test(a_finalizers_function_is_named_after_its_object),
+		cmocka_unit_test(what_waits_for_its_finalizer_has_its_type),
 		cmocka_unit_test(the_finalizer_of_a_live_object_is_no_root),
 		cmocka_unit_test(an_unknown_finalizer_is_one_all_the_same),
 		cmocka_unit_test(

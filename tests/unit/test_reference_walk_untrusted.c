@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 
-#include "agent/analysis/root_set.h"
 #include "tests/support/assertions.h"
 #include "tests/support/walked_heap.h"
 
@@ -155,7 +154,6 @@ static void without_any_memory_all_have_their_places(void **state)
 static void a_root_that_cannot_be_read_keeps_its_object(void **state)
 {
 	struct world *world = world_new();
-	struct root_sink *sink;
 	const struct variable variable = { .name = "main.g",
 					   .package = "main",
 					   .kind = VARIABLE_GLOBAL,
@@ -165,11 +163,7 @@ static void a_root_that_cannot_be_read_keeps_its_object(void **state)
 
 	(void)state;
 	fake_variables_add(world->w.variables, &variable);
-	sink = root_set_sink(world->w.roots);
-	assert_success(sink->add(sink, &(struct root){ .kind = ROOT_DATA,
-						       .goroutine = ROOT_NO_GOROUTINE,
-						       .slot = 0x700000,
-						       .value = address(world, 1) }));
+	walked_heap_root_at(&world->w, ROOT_DATA, ROOT_NO_GOROUTINE, 0x700000, address(world, 1));
 	point(world, 1, 0, 2);
 	run(world);
 	chain(1, "main.g");
