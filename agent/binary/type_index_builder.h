@@ -67,6 +67,8 @@ struct built_local {
 	uint32_t size; /* 0: all of the variable */
 	struct built_piece piece;
 	bool is_address, is_register;
+	bool is_split; /* a part that is a variable of its own: its type is the part's, */
+	bool is_data;  /* but that of what an interface holds nobody knows */
 };
 
 struct built_capture {

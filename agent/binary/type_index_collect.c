@@ -197,11 +197,29 @@ static struct error *add_param(struct placing *p)
 	return built_list_add(&p->c->b->params, &param);
 }
 
+/*
+ * Of a variable that was taken apart, "x.ptr" or "x.data" may be there beside x, in its place in
+ * the frame for all of the function; x is where it is at the time, and may be nowhere. Names of the
+ * program have no point, some of the compiler's begin with one.
+ *
+ * cmd/compile/internal/ssagen/ssa.go, SplitSlot; ssa/func.go, SplitSlice, SplitInterface.
+ */
+static struct error *name_local(struct collecting *c, const char *name, struct built_local *local)
+{
+	const char *point = name && *name ? strchr(name + 1, '.') : NULL;
+
+	if (!point)
+		return builder_name(c->b, name, &local->name);
+	local->is_split = true;
+	local->is_data = strcmp(point, ".data") == 0;
+	return string_pool_add(&c->b->strings, name, (size_t)(point - name), &local->name);
+}
+
 static struct error *add_local(struct collecting *c, const struct level *level,
 			       const struct dwarf_facts *facts)
 {
 	struct placing p = { .c = c, .facts = facts, .entry = PARAM_UNKNOWN };
-	struct error *err = builder_name(c->b, facts->name, &p.local.name);
+	struct error *err = name_local(c, facts->name, &p.local);
 
 	p.local.origin = (uint32_t)facts->origin;
 	p.local.type = (uint32_t)facts->type;

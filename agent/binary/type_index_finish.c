@@ -431,6 +431,8 @@ static struct error *finish_local(struct finishing *f, const struct built_local 
 		local.size = record_at(f, type)->size > UINT32_MAX
 				 ? UINT32_MAX
 				 : (uint32_t)record_at(f, type)->size;
+	if (built->is_data)
+		local.type = 0;
 	return add_draft(f, &(struct local_draft){ local, built->scope });
 }
 
@@ -626,17 +628,22 @@ static struct error *finish_params(struct finishing *f, const struct built_funct
 	return err;
 }
 
-static struct error *finish_locals(struct finishing *f, const struct built_function *built,
-				   struct function_record *function)
+/* Those that were split off, or all others. */
+static struct error *finish_some_locals(struct finishing *f, const struct built_function *built,
+					bool split)
 {
 	const struct local_draft *last = NULL;
 	struct error *err = NULL;
 
 	f->drafts.bytes.size = 0;
-	for (uint32_t i = 0; !err && i < built->local_count; i++)
-		err = finish_local(f, built_list_at(&f->b->locals, built->first_local + i));
+	for (uint32_t i = 0; !err && i < built->local_count; i++) {
+		const struct built_local *local =
+		    built_list_at(&f->b->locals, built->first_local + i);
+
+		if (local->is_split == split)
+			err = finish_local(f, local);
+	}
 	sort_part(&f->drafts, 0, built_list_count(&f->drafts), compare_drafts);
-	function->first_local = built_list_count(&f->locals);
 	for (uint32_t i = 0; !err && i < built_list_count(&f->drafts); i++) {
 		const struct local_draft *draft = built_list_at(&f->drafts, i);
 
@@ -644,6 +651,19 @@ static struct error *finish_locals(struct finishing *f, const struct built_funct
 			err = built_list_add(&f->locals, &draft->record);
 		last = draft;
 	}
+	return err;
+}
+
+/* What all of a variable tells is better than what a part of it does, and comes first. */
+static struct error *finish_locals(struct finishing *f, const struct built_function *built,
+				   struct function_record *function)
+{
+	struct error *err;
+
+	function->first_local = built_list_count(&f->locals);
+	err = finish_some_locals(f, built, false);
+	if (!err)
+		err = finish_some_locals(f, built, true);
 	if (!err)
 		err = finish_params(f, built, function);
 	function->local_count = built_list_count(&f->locals) - function->first_local;

@@ -12,7 +12,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are copied as
 
 #define TYPE_INDEX_MAGIC "goheapty"
 
-enum { TYPE_INDEX_VERSION = 3 }; /* raise it when the meaning of the bytes changes */
+enum { TYPE_INDEX_VERSION = 4 }; /* raise it when the meaning of the bytes changes */
 
 enum type_index_table {
 	TABLE_TYPES,         /* type_record, by number; number 0 is none */

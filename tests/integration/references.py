@@ -251,6 +251,25 @@ def check_timers(version, godebug, held):
         note([row for row in histogram["types"][:8]])
 
 
+def chains_below(version, roots):
+    """What the demo's chains from these roots have, by chain."""
+    with Fixture([build_fixture("demo", version)]) as target:
+        profile = profile_of(target)
+        return sorted((sample.frames, sample.values, sample.numbers) for sample in profile.samples
+                      if sample.frames[0] in roots)
+
+
+def check_split(version):
+    """
+    Since go1.27 DWARF has parts of variables as variables of their own, "result.ptr": that is no
+    other root, and tells as much. What the compiler keeps where decides which parts there are.
+    """
+    roots = ("main.runJob.result", "main.runJob.common", "main.sessions")
+    found, before = chains_below(version, roots), chains_below("1.26", roots)
+    check({frames[0] for frames, _, _ in before} == set(roots), "the demo has other variables")
+    check_equal(found, before, "chains")
+
+
 def check_running(version, mode):
     """Variables that only registers have: of a thread, or where they were saved."""
     with started(version, mode) as target, unharmed(target.pid, still=False):
@@ -434,6 +453,7 @@ each("variables of goroutines that run", check_running, SOME, "running")
 each("variables of goroutines that were preempted", check_running, SOME, "preempted")
 each("chains of goroutines have their labels", check_labels)
 each("the same program has the same profile", check_same)
+each("a variable in parts is one root, as it is before go1.27", check_split, ("1.27",))
 each("what is folded is not lost", check_limits)
 each("objects are listed by type, and one is shown with its path and its referrers", check_objects)
 each("go tool pprof reads it", check_pprof, ("1.26",))

@@ -1,7 +1,8 @@
 /*
  * Package main:    type main.T struct, 8 bytes
  *                  func main.f.func1, a closure with the variables p *main.T, &x *main.T, which it
- *                  captures, and n uintptr; r *main.T, its parameter, in RAX
+ *                  captures, and n uintptr; r *main.T, its parameter, in RAX; p.ptr, which lies
+ *                  where p does, and e.data, of which there is no whole, *main.T
  * Package runtime: type runtime.inner struct { value uint64 at 8 }, 16 bytes
  *                  type runtime.alias = runtime.inner
  *                  type runtime.outer struct { in alias at 16; arr [4]inner at 32; ptr *outer at
@@ -269,6 +270,8 @@ static void put_main(struct dwarf_writer *w)
 	put_die(w, ABBREV_SUBPROGRAM, "main.f.func1");
 	put_addr(w, DWARF_WRITER_FUNCTION);
 	put_addr(w, DWARF_WRITER_FUNCTION + 0x100);
+	put_local(w, "p.ptr", pointer, 0, -16);
+	put_local(w, "e.data", pointer, 0, -40);
 	put_local(w, "p", pointer, 0, -16);
 	put_local(w, "&x", pointer, 8, -24);
 	put_local(w, "n", word, 16, -32);
