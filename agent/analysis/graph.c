@@ -13,8 +13,10 @@ enum { SPANS_AT_ONCE = 1024 };
  * everything else is per span. For a heap of small nodes that is about a fifth of its size.
  */
 
-static void free_chunks(struct edge_chunk *chunk)
+static void free_chunks(struct edge_chunk **chunks)
 {
+	struct edge_chunk *chunk = take(*chunks);
+
 	while (chunk) {
 		struct edge_chunk *next = chunk->next;
 
@@ -28,7 +30,8 @@ void graph_free(struct graph *graph)
 {
 	if (!graph)
 		return;
-	free_chunks(graph->chunks);
+	free_chunks(&graph->chunks);
+	free_chunks(&graph->note_chunks);
 	pages_fini(&graph->present_pages);
 	pages_fini(&graph->ends_pages);
 	pages_fini(&graph->row_pages);
@@ -150,9 +153,9 @@ static struct error *read_graph(struct graph *graph, struct memory *memory,
 	return graph_extract(graph, memory, layout, thread_count);
 }
 
-struct error *graph_read(struct memory *memory, const struct layout *layout,
-			 const struct span_table *spans, unsigned thread_count,
-			 uint64_t memory_limit, struct graph **ret)
+static struct error *make(struct memory *memory, const struct layout *layout,
+			  const struct span_table *spans, unsigned thread_count,
+			  uint64_t memory_limit, bool noted, struct graph **ret)
 {
 	struct graph *graph scoped(graph_freep) = calloc(1, sizeof(*graph));
 	struct error *err;
@@ -161,6 +164,7 @@ struct error *graph_read(struct memory *memory, const struct layout *layout,
 		return &error_nomem;
 	graph->spans = spans;
 	graph->lookup = span_table_lookup(spans);
+	graph->noted = noted;
 	graph->budget.limit = memory_limit;
 	/* What marking will take, a byte for each object, must fit beside the graph. */
 	graph->budget.reserved = graph->lookup->object_end;
@@ -169,6 +173,27 @@ struct error *graph_read(struct memory *memory, const struct layout *layout,
 		return error_context(err, "object graph");
 	*ret = take(graph);
 	return NULL;
+}
+
+struct error *graph_read(struct memory *memory, const struct layout *layout,
+			 const struct span_table *spans, unsigned thread_count,
+			 uint64_t memory_limit, struct graph **ret)
+{
+	return make(memory, layout, spans, thread_count, memory_limit, false, ret);
+}
+
+struct error *graph_read_noted(struct memory *memory, const struct layout *layout,
+			       const struct span_table *spans, unsigned thread_count,
+			       uint64_t memory_limit, struct graph **ret)
+{
+	return make(memory, layout, spans, thread_count, memory_limit, true, ret);
+}
+
+void graph_drop_notes(struct graph *graph)
+{
+	for (uint32_t i = 0; i < span_table_count(graph->spans); i++)
+		graph->rows[i].notes = NULL;
+	free_chunks(&graph->note_chunks);
 }
 
 const uint32_t *graph_edges(const struct graph *graph, uint32_t object, uint32_t *ret_count)

@@ -23,6 +23,15 @@ struct graph;
 must_check struct error *graph_read(struct memory *memory, const struct layout *layout,
 				    const struct span_table *spans, unsigned thread_count,
 				    uint64_t memory_limit, struct graph **ret);
+
+/* The same, with notes of each edge for a walk (agent/analysis/reference_walk.h). */
+must_check struct error *graph_read_noted(struct memory *memory, const struct layout *layout,
+					  const struct span_table *spans, unsigned thread_count,
+					  uint64_t memory_limit, struct graph **ret);
+
+/* Gives back what was noted, if it was. */
+void graph_drop_notes(struct graph *graph);
+
 void graph_free(struct graph *graph);
 DEFINE_FREEP(graph, graph_free)
 

@@ -38,7 +38,7 @@ struct extractor {
 	struct extraction *job;
 	const struct graph *graph;
 	struct heap_bits *bits;
-	struct edge_writer writer;
+	struct edge_writer writer, note_writer;
 	struct graph_totals totals;
 	uint64_t *words; /* READ_SIZE bytes of span memory */
 	uint64_t *mask;  /* a bit for each */
@@ -49,6 +49,7 @@ struct extractor {
 	uint32_t edge_count, slot;
 	uint64_t slot_words, next_slot_word;
 	bool slot_trusted; /* a pointer of its to a free slot is a fault, not a leftover */
+	const uint64_t *noted_words; /* of the whole span; NULL: nothing is noted of its edges */
 
 	/* Pointer words on their way: value, position in the span, page entry, then object. */
 	uint32_t batched;
@@ -56,6 +57,7 @@ struct extractor {
 	uint64_t positions[BATCH_SIZE];
 	const uint32_t *pages[BATCH_SIZE];
 	uint32_t targets[BATCH_SIZE];
+	uint8_t interior[BATCH_SIZE]; /* NOTE_INTERIOR or 0 */
 };
 
 /* What a bad target may cost is its own object or span; these end the whole scan. */
@@ -125,15 +127,19 @@ static void enter_slot(struct extractor *x, uint32_t slot)
 			  slot + 1 != x->span->newest;
 }
 
-static void begin_span(struct extractor *x, const struct span *span, uint32_t *ends)
+/* words: of the whole span, if they are at hand. */
+static void begin_span(struct extractor *x, const struct span *span, const uint64_t *words,
+		       uint32_t *ends)
 {
 	x->span = span;
+	x->noted_words = x->graph->noted && span->elem_size <= NOTED_SLOT_MAX ? words : NULL;
 	x->ends = ends;
 	x->edge_count = 0;
 	x->slot_words = span->elem_count > 1 ? span->elem_size / 8 : UINT64_MAX;
 	x->ends[0] = 0;
 	x->batched = 0;
 	edge_writer_begin(&x->writer);
+	edge_writer_begin(&x->note_writer);
 	enter_slot(x, 0);
 }
 
@@ -163,6 +169,50 @@ static void resolve_objects(struct extractor *x)
 	}
 }
 
+/*
+ * Does a word lead to the start of a slot? The remainder of the division that finds the slot is
+ * less than the reciprocal then, and only then: a reciprocal is rounded up by less than 1 in
+ * elem_size, which no slot of a span of small objects is far enough to add up to another step
+ * (span.c, reciprocal_of).
+ */
+static bool is_start(const struct span_slots *slots, taddr value)
+{
+	uint64_t skip = value - slots->base;
+
+	return !skip || (uint32_t)(skip * slots->reciprocal) < slots->reciprocal;
+}
+
+static void find_interior(struct extractor *x)
+{
+	const struct span_slots *slots = x->graph->lookup->slots;
+
+	for (uint32_t i = 0; i < x->batched; i++)
+		x->interior[i] =
+		    is_start(&slots[*x->pages[i]], x->values[i]) ? 0 : (uint8_t)NOTE_INTERIOR;
+}
+
+/* What is at a word of the span, which may be in another slot already. */
+static uint8_t note_word(const struct extractor *x, uint64_t position)
+{
+	uint64_t word;
+
+	if (position >= x->next_slot_word)
+		return NOTE_UNKNOWN;
+	word = x->noted_words[position];
+	return word < NOTE_UNKNOWN ? (uint8_t)word : (uint8_t)NOTE_UNKNOWN;
+}
+
+static struct edge_note note_of(const struct extractor *x, uint32_t i)
+{
+	uint64_t position = x->positions[i];
+
+	return (struct edge_note){
+		.word = (uint8_t)(position + x->slot_words - x->next_slot_word) | x->interior[i],
+		.length = note_word(x, position + 1),
+		.capacity = note_word(x, position + 2),
+	};
+}
+
 /* One resolved word becomes an edge, if it leads to an object. */
 static uint32_t edge_count_of(struct extractor *x, uint32_t target, uint32_t *edge)
 {
@@ -181,26 +231,35 @@ static uint32_t edge_count_of(struct extractor *x, uint32_t target, uint32_t *ed
 
 static struct error *flush(struct extractor *x)
 {
+	struct edge_note *notes = NULL;
 	uint32_t *edges, count = 0;
 	struct error *err;
 
 	if (!x->batched)
 		return NULL;
-	err = edge_writer_room(&x->writer, x->batched, &edges);
+	err = edge_writer_room(&x->writer, x->batched, (void **)&edges);
+	if (!err && x->noted_words)
+		err = edge_writer_room(&x->note_writer, x->batched, (void **)&notes);
 	if (err)
 		return err;
 	resolve_pages(x);
 	resolve_objects(x);
+	if (notes)
+		find_interior(x);
 	for (uint32_t i = 0; i < x->batched; i++) {
 		uint32_t added;
 
 		if (x->positions[i] >= x->next_slot_word)
 			close_slots_before(x, x->positions[i]);
 		added = edge_count_of(x, x->targets[i], &edges[count]);
+		if (notes && added)
+			notes[count] = note_of(x, i);
 		count += added;
 		x->edge_count += added;
 	}
 	edge_writer_add(&x->writer, count);
+	if (notes)
+		edge_writer_add(&x->note_writer, count);
 	x->batched = 0;
 	return NULL;
 }
@@ -242,6 +301,8 @@ static struct error *end_span(struct extractor *x, struct graph_row *row)
 	for (uint32_t slot = x->slot; slot < x->span->elem_count; slot++)
 		x->ends[slot + 1] = x->edge_count;
 	row->edges = edge_writer_edges(&x->writer);
+	if (x->noted_words)
+		row->notes = edge_writer_edges(&x->note_writer);
 	x->totals.edges += x->edge_count;
 	return NULL;
 }
@@ -257,7 +318,7 @@ static struct error *extract_small(struct extractor *x, uint32_t i, const uint64
 	if (err)
 		return skip_unless_fatal(x, span->page_count * GO_PAGE_SIZE, err);
 	clear_free_slots(x, span, x->mask);
-	begin_span(x, span, row->ends);
+	begin_span(x, span, words, row->ends);
 	err = gather(x, words, word_count, 0);
 	if (err)
 		return err;
@@ -287,7 +348,7 @@ static struct error *extract_large(struct extractor *x, uint32_t i)
 
 	if (!span_lookup_bit(source_bits(x, span), span, 0))
 		return NULL;
-	begin_span(x, span, row->ends);
+	begin_span(x, span, NULL, row->ends);
 	for (uint64_t offset = 0; offset < size; offset += READ_SIZE) {
 		uint64_t run = size - offset < READ_SIZE ? size - offset : READ_SIZE;
 
@@ -438,6 +499,7 @@ static void finish_extractor(struct extractor *x, struct graph *graph)
 	graph->totals.skipped_bytes += x->totals.skipped_bytes;
 	graph->totals.free_slot_edges += x->totals.free_slot_edges;
 	edge_writer_finish(&x->writer, &graph->chunks);
+	edge_writer_finish(&x->note_writer, &graph->note_chunks);
 	heap_bits_free(x->bits);
 	free(x->words);
 	free(x->mask);
@@ -456,7 +518,9 @@ struct error *graph_extract(struct graph *graph, struct memory *memory, const st
 	for (unsigned i = 0; i < thread_count; i++) {
 		job.extractors[i].job = &job;
 		job.extractors[i].graph = graph;
-		edge_writer_init(&job.extractors[i].writer, &graph->budget);
+		edge_writer_init(&job.extractors[i].writer, &graph->budget, sizeof(uint32_t));
+		edge_writer_init(&job.extractors[i].note_writer, &graph->budget,
+				 sizeof(struct edge_note));
 	}
 	err = workers_run(thread_count, run_extractor, &job);
 	for (unsigned i = 0; i < thread_count; i++)

@@ -4,6 +4,7 @@
 #ifndef AGENT_ANALYSIS_GRAPH_PRIVATE_H
 #define AGENT_ANALYSIS_GRAPH_PRIVATE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "agent/analysis/graph.h"
@@ -19,7 +20,25 @@ struct memory;
  */
 struct graph_row {
 	const uint32_t *edges;
-	uint32_t *ends; /* count + 1 of them */
+	const struct edge_note *notes; /* of each edge; NULL: nothing was noted */
+	uint32_t *ends;                /* count + 1 of them */
+};
+
+/*
+ * What was seen beside a pointer when it was read, so that the walk need not read most objects
+ * again: where in its slot the word is, and the two words behind it, which are length and capacity
+ * if it begins a slice. Of small slots only.
+ */
+struct edge_note {
+	uint8_t word; /* of the slot; with NOTE_INTERIOR: it does not lead to the start of a slot */
+	uint8_t length, capacity; /* NOTE_UNKNOWN: more than a byte can tell, or not in the slot */
+};
+
+enum {
+	NOTE_INTERIOR = 0x80,
+	NOTE_WORD = 0x7f,
+	NOTE_UNKNOWN = 0xff,
+	NOTED_SLOT_MAX = (NOTE_WORD + 1) * 8, /* bytes */
 };
 
 struct graph {
@@ -29,7 +48,8 @@ struct graph {
 	struct graph_row *rows;           /* by span */
 	uint64_t *present;                /* by object: exact pointers may lead there */
 	struct pages row_pages, ends_pages, present_pages;
-	struct edge_chunk *chunks;
+	struct edge_chunk *chunks, *note_chunks;
+	bool noted; /* notes are wanted */
 	struct graph_totals totals;
 };
 
@@ -42,7 +62,7 @@ static inline struct budget graph_budget_left(const struct graph *graph)
 	};
 }
 
-/* A run of edges of one thread; many in a list make up the edge array. */
+/* A run of edges of one thread, or of notes; many in a list make up the edge array. */
 struct edge_chunk {
 	struct edge_chunk *next;
 	struct pages pages;

@@ -66,6 +66,25 @@ struct error *pages_init(struct pages *pages, struct budget *budget, uint64_t si
 	return NULL;
 }
 
+struct error *pages_grow(struct pages *pages, struct budget *budget, uint64_t size)
+{
+	struct pages grown;
+	struct error *err = pages_init(&grown, budget, size);
+
+	if (err)
+		return err;
+	/* Both are aligned to huge pages, which then move as they are. */
+	if (pages->size && mremap(pages->data, pages->size, pages->size,
+				  MREMAP_MAYMOVE | MREMAP_FIXED, grown.data) == MAP_FAILED) {
+		err = error_system(errno, "%zu MiB for the object graph", pages->size >> 20);
+		pages_fini(&grown);
+		return err;
+	}
+	atomic_fetch_sub(&budget->used, pages->size);
+	*pages = grown;
+	return NULL;
+}
+
 void pages_fini(struct pages *pages)
 {
 	if (!pages->size)

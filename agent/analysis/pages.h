@@ -28,6 +28,12 @@ struct pages {
 must_check struct error *pages_init(struct pages *pages, struct budget *budget, uint64_t size);
 void pages_fini(struct pages *pages);
 
+/*
+ * Makes room for size bytes, more than there is, without touching what is there. On an error
+ * everything stays as it was.
+ */
+must_check struct error *pages_grow(struct pages *pages, struct budget *budget, uint64_t size);
+
 /* Gives back what lies beyond the first size bytes. */
 void pages_trim(struct pages *pages, size_t size);
 

@@ -404,16 +404,21 @@ static void find_edges(struct item_state *state)
 	if (!row)
 		return;
 	state->edges = row->edges + row->ends[state->slot];
+	state->notes = row->notes ? row->notes + row->ends[state->slot] : NULL;
 	state->edge_count = row->ends[state->slot + 1] - row->ends[state->slot];
 	state->search_left = SEARCH_MIN + SEARCH_EDGES * (uint64_t)state->edge_count;
 	__builtin_prefetch(state->edges);
+	if (state->notes)
+		__builtin_prefetch(state->notes);
 }
 
-static struct extent extent_of(const struct reference_walk *walk, const struct walk_item *item,
-			       const struct walk_span *span)
+struct extent expander_extent_of(const struct expander *x, const struct walk_item *item,
+				 const struct walk_span *span)
 {
+	const struct reference_list *extents = &x->walk->extents;
+
 	if (item->extent)
-		return *(const struct extent *)reference_list_at(&walk->extents, item->extent - 1);
+		return *(const struct extent *)reference_list_at(extents, item->extent - 1);
 	return (struct extent){ .offset = span->header };
 }
 
@@ -427,10 +432,14 @@ static void align_blocks(const struct walk_span *span, shape_id shape, struct ex
 static struct error *expand_item(struct expander *x, const struct walk_item *item, uint32_t i)
 {
 	struct item_state *state = &x->states[i];
-	struct extent extent = extent_of(x->walk, item, state->span);
+	struct extent extent = expander_extent_of(x, item, state->span);
 	shape_id shape = item->shape;
-	struct error *err = expander_resolve(x, state, &shape, &extent);
+	bool is_done;
+	struct error *err = expander_expand_noted(x, state, &is_done);
 
+	if (err || is_done)
+		return err;
+	err = expander_resolve(x, state, &shape, &extent);
 	if (err || !state->edge_count)
 		return err;
 	if (!shape_is_typed(shape)) {
@@ -441,12 +450,16 @@ static struct error *expand_item(struct expander *x, const struct walk_item *ite
 	return expand_shape(x, i, shape, &extent);
 }
 
-/* Does anything have to be read of it? */
+/* Does it lead anywhere, or say itself what it is? */
+static bool has_more(const struct item_state *state, const struct walk_item *item)
+{
+	return state->edge_count || expander_must_resolve(state->span, item->shape);
+}
+
+/* Does anything have to be read of it, as far as one can tell without looking at its edges? */
 static bool needs_reading(const struct item_state *state, const struct walk_item *item)
 {
-	if (state->edge_count)
-		return true;
-	return expander_must_resolve(state->span, item->shape);
+	return has_more(state, item) && (!state->noted.plan || state->noted.plan->reads);
 }
 
 static struct error *add_rest(struct expander *x, const struct item_state *state)
@@ -477,21 +490,46 @@ static void plan_window(struct expander *x, const struct walk_item *items, uint3
 	}
 }
 
-struct error *expand_items(struct expander *x, const struct walk_item *items, uint32_t count,
-			   const struct expansion *to)
+/* What the edges lead to is looked at soon. */
+static void prefetch_targets(const struct reference_walk *walk, const struct item_state *state)
+{
+	for (uint32_t i = 0; i < state->edge_count; i++)
+		if (state->edges[i] != OBJECT_NONE)
+			__builtin_prefetch(&walk->states[state->edges[i]], 1);
+}
+
+static struct error *prepare_items(struct expander *x, const struct walk_item *items,
+				   uint32_t count)
 {
 	struct error *err = NULL;
 
-	x->to = *to;
 	for (uint32_t i = 0; i < count; i++)
 		begin_item(x, &items[i], &x->states[i]);
 	for (uint32_t i = 0; i < count; i++)
 		find_edges(&x->states[i]);
 	for (uint32_t i = 0; i < count && !err; i++) {
-		if (!needs_reading(&x->states[i], &items[i]))
+		err = expander_prepare_noted(x, &items[i], &x->states[i]);
+		if (x->states[i].noted.plan)
+			prefetch_targets(x->walk, &x->states[i]);
+	}
+	return err;
+}
+
+struct error *expand_items(struct expander *x, const struct walk_item *items, uint32_t count,
+			   const struct expansion *to)
+{
+	struct error *err;
+
+	x->to = *to;
+	err = prepare_items(x, items, count);
+	for (uint32_t i = 0; i < count && !err; i++) {
+		const struct item_state *state = &x->states[i];
+
+		if (!has_more(state, &items[i]))
 			continue;
-		if (x->states[i].addr + x->states[i].span->elem_size > x->ahead_end ||
-		    x->states[i].addr < x->window_start)
+		if (needs_reading(state, &items[i]) &&
+		    (state->addr + state->span->elem_size > x->ahead_end ||
+		     state->addr < x->window_start))
 			plan_window(x, items, i, count);
 		err = expand_item(x, &items[i], i);
 	}

@@ -12,6 +12,16 @@ enum {
 	CACHE_SIZE = 2048, /* entries of each cache, a power of two */
 };
 
+/* How an item is expanded by the notes of its edges, as far as they tell enough. */
+struct noted_shape {
+	const struct plan *plan; /* of a value or block, or of the first element; NULL: it is not */
+	uint64_t first, end;     /* words of the slot: where it begins, and where the slot ends */
+	bool repeats;            /* blocks */
+	bool is_array;           /* elements: count of them are looked at, length are in use */
+	type_id elem;
+	uint64_t length, count;
+};
+
 /* An item being expanded. */
 struct item_state {
 	uint32_t object, place;
@@ -20,6 +30,8 @@ struct item_state {
 	uint32_t slot;
 	uint32_t edge, edge_count; /* those before edge are accounted for, or has_rest */
 	const uint32_t *edges;
+	const struct edge_note *notes; /* of the edges, or NULL */
+	struct noted_shape noted;
 	uint64_t search_left;
 	taddr addr; /* of the slot */
 	bool has_rest;
@@ -88,12 +100,30 @@ struct expander {
 /* Appends and claims a candidate. */
 must_check struct error *expander_add(struct expander *expander, struct candidate candidate);
 
+/* Where in its slot an item's shape is, and how much of it. */
+struct extent expander_extent_of(const struct expander *expander, const struct walk_item *item,
+				 const struct walk_span *span);
+
 /* Works off the words in hand. */
 must_check struct error *expander_flush(struct expander *expander);
 
 /* Looks at one word of the first item that is being expanded; those beside it are there. */
 must_check struct error *expander_look(struct expander *expander, const uint64_t *word,
 				       const struct plan_slot *slot);
+
+/* reference_noted.c */
+
+/* Sees whether an item can be expanded by notes, and makes ready for it. Its edges are known. */
+must_check struct error *expander_prepare_noted(struct expander *expander,
+						const struct walk_item *item,
+						struct item_state *state);
+
+/*
+ * Expands an item by notes, if all of its edges allow it. *ret_done is false, and nothing has
+ * happened, if it must be read.
+ */
+must_check struct error *expander_expand_noted(struct expander *expander, struct item_state *state,
+					       bool *ret_done);
 
 /* reference_expander.c */
 

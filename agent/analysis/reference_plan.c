@@ -326,9 +326,38 @@ static void cut_outside(struct plan_building *b)
 	b->count = kept;
 }
 
+/* Words of an array in the period are all its. */
+static uint64_t slot_end(const struct plan_slot *slot, uint64_t words)
+{
+	uint64_t end = slot->word + UINT64_C(1);
+
+	if (slot->kind == SLOT_ARRAY)
+		end = slot->word + slot->count * (slot->elem_size / 8);
+	return end < words ? end : words;
+}
+
+static void index_words(struct plan *plan, uint8_t *by_word)
+{
+	memset(by_word, 0, plan->words);
+	for (uint32_t i = 0; i < plan->slot_count; i++)
+		for (uint64_t word = plan->slots[i].word;
+		     word < slot_end(&plan->slots[i], plan->words); word++)
+			by_word[word] = (uint8_t)(i + 1);
+	plan->by_word = by_word;
+}
+
+static bool any_reads(const struct plan *plan)
+{
+	for (uint32_t i = 0; i < plan->slot_count; i++)
+		if (plan_slot_reads(&plan->slots[i]))
+			return true;
+	return false;
+}
+
 static struct error *keep(struct plan_table *table, struct plan_key key, const struct plan **ret)
 {
 	struct plan_building *b = &table->building;
+	bool by_word = b->words <= PLAN_BY_WORD_MAX && b->count <= PLAN_BY_WORD_MAX;
 	size_t size;
 	struct plan *plan;
 	struct error *err = NULL;
@@ -341,13 +370,17 @@ static struct error *keep(struct plan_table *table, struct plan_key key, const s
 	size = b->count * sizeof(struct plan_slot);
 	*ret = &empty_plan;
 	if (b->words && table->slot_count + b->count <= PLAN_ALL_SLOTS_MAX) {
-		plan = malloc(sizeof(*plan) + size);
+		plan = malloc(sizeof(*plan) + size + (by_word ? b->words : 0));
 		if (!plan)
 			return &error_nomem;
 		plan->words = b->words;
+		plan->by_word = NULL;
 		plan->slot_count = b->count;
 		if (size)
 			memcpy(plan->slots, b->slots, size);
+		plan->reads = any_reads(plan);
+		if (by_word)
+			index_words(plan, (uint8_t *)plan->slots + size);
 		table->slot_count += b->count + 4;
 		*ret = plan;
 	}

@@ -6,6 +6,7 @@
 #ifndef AGENT_ANALYSIS_REFERENCE_PLAN_H
 #define AGENT_ANALYSIS_REFERENCE_PLAN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "agent/analysis/reference_shape.h"
@@ -36,16 +37,26 @@ struct plan_slot {
 };
 
 struct plan {
-	uint64_t words; /* of the period; 0: nothing is known of it */
+	uint64_t words;         /* of the period; 0: nothing is known of it */
+	const uint8_t *by_word; /* the number of each word's slot, + 1; NULL: it is too long */
+	bool reads;             /* some slots need more than an edge's note tells */
 	uint32_t slot_count;
 	struct plan_slot slots[]; /* by word */
 };
+
+/* Does a slot need more than what is noted of an edge (agent/analysis/graph_private.h)? */
+static inline bool plan_slot_reads(const struct plan_slot *slot)
+{
+	return slot->kind == SLOT_EFACE || slot->kind == SLOT_IFACE || slot->kind == SLOT_ARRAY ||
+	       (slot->kind == SLOT_POINTER && shape_kind(slot->shape) == SHAPE_ARRAY);
+}
 
 enum {
 	PLAN_SLOTS_MAX = 4096,        /* of one plan: longer arrays are SLOT_ARRAY */
 	PLAN_ALL_SLOTS_MAX = 4 << 20, /* of all plans; beyond it nothing more is known */
 	PLAN_ARRAY_INLINE = 16,       /* elements */
 	PLAN_DEPTH_MAX = 24,          /* of structs and arrays in each other */
+	PLAN_BY_WORD_MAX = 128,       /* words, and slots, of those that can be asked by word */
 };
 
 /* All borrowed. */

@@ -157,6 +157,7 @@ static struct error *walk(struct analysis *a)
 	if (!memory || !a->walk)
 		return error_new(ERROR_UNSUPPORTED, "objects were not kept with the scan");
 	err = reference_walk_run(a->walk, a->decoded->mark, memory);
+	graph_drop_notes(a->decoded->graph);
 	a->has_walked = !err;
 	return err;
 }

@@ -183,6 +183,12 @@ static void find_need(struct decoded *d)
 	memory_need_find(&input, &d->need);
 }
 
+/* Are types and chains of objects wanted, or may they be? */
+static bool walks(const struct decode_request *r)
+{
+	return r->keeps || (r->analysis && analysis_wants_walk(r->analysis));
+}
+
 static struct error *read_objects(struct decoded *d)
 {
 	const struct decode_request *r = d->request;
@@ -195,8 +201,9 @@ static struct error *read_objects(struct decoded *d)
 	if (err)
 		return error_context(err, "roots");
 	find_need(d);
-	err = graph_read(r->memory, r->layout, d->spans, r->worker_count,
-			 memory_need_left(&d->need, r->memory_limit), &d->graph);
+	err = (walks(r) ? graph_read_noted
+			: graph_read)(r->memory, r->layout, d->spans, r->worker_count,
+				      memory_need_left(&d->need, r->memory_limit), &d->graph);
 	if (err ||
 	    !(r->want_labels || r->keeps || (r->analysis && analysis_wants_retained(r->analysis))))
 		return err;
@@ -309,41 +316,13 @@ static struct error *finish(struct decoded *d, Goheapd__ScanResult *result)
 	return err;
 }
 
-/* Are types and chains of objects wanted, or may they be? */
-static bool walks(const struct decode_request *r)
-{
-	return r->keeps || (r->analysis && analysis_wants_walk(r->analysis));
-}
-
-enum {
-	COPY_MAX =
-	    1 << 30,    /* bytes that are copied although they could be read from the snapshot */
-	COPY_SHARE = 4, /* of what the memory limit leaves: one part in so many */
-};
-
 /*
- * Following chains reads much of the heap several times, and while it does a snapshot costs the
- * target. So what it needs is copied first, unless that would take too much of what the walk may
- * need itself.
- */
-static bool is_small(const struct decoded *d)
-{
-	uint64_t need = heap_copy_need(d->spans), left = graph_memory_left(d->graph);
-
-	return need <= COPY_MAX && (!left || need <= left / COPY_SHARE);
-}
-
-/*
- * The target stands still, or questions come later; otherwise only what is small, and where no
- * dominators will need the memory.
+ * The target stands still, or questions come later. Otherwise what has to be read of objects, which
+ * is little (agent/analysis/reference_noted.c), is read from the snapshot.
  */
 static bool copies_heap(const struct decoded *d)
 {
-	const struct decode_request *r = d->request;
-
-	if (r->stopped || r->keeps)
-		return true;
-	return walks(r) && !analysis_wants_retained(r->analysis) && is_small(d);
+	return d->request->stopped || d->request->keeps;
 }
 
 /* Objects are read as chains are followed: the memory has to stay until then. */
