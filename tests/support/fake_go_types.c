@@ -4,21 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TYPES_MAX = 256, ITABS_MAX = 16, CLOSURES_MAX = 16, VARIABLES_MAX = 128 };
+enum { TYPES_MAX = 256, STAND_INS_MAX = 16, REFINED_MAX = 8, FIELDS_MAX = 8, VARIABLES_MAX = 128 };
 
 /* ---- types ---- */
 
-/* What stands for a type elsewhere. */
-struct stand_in {
-	taddr word;
-	type_id type;
+/* What stands for types elsewhere. */
+struct stand_ins {
+	taddr words[STAND_INS_MAX];
+	type_id types[STAND_INS_MAX];
+	uint32_t count;
 };
 
 struct go_types {
 	struct go_type types[TYPES_MAX];
 	uint32_t count;
-	struct stand_in itabs[ITABS_MAX], closures[CLOSURES_MAX];
-	uint32_t itab_count, closure_count;
+	struct stand_ins itabs, closures, params;
+	struct go_field refined[REFINED_MAX][FIELDS_MAX];
+	uint32_t refined_count;
 };
 
 struct go_types *fake_types_new(void)
@@ -44,16 +46,26 @@ struct go_type *fake_types_at(struct go_types *types, type_id type)
 	return &types->types[type];
 }
 
+static void add_stand_in(struct stand_ins *list, taddr word, type_id type)
+{
+	assert(list->count < STAND_INS_MAX);
+	list->words[list->count] = word;
+	list->types[list->count++] = type;
+}
+
 void fake_types_add_itab(struct go_types *types, taddr itab, type_id type)
 {
-	assert(types->itab_count < ITABS_MAX);
-	types->itabs[types->itab_count++] = (struct stand_in){ itab, type };
+	add_stand_in(&types->itabs, itab, type);
 }
 
 void fake_types_add_closure(struct go_types *types, taddr code, type_id type)
 {
-	assert(types->closure_count < CLOSURES_MAX);
-	types->closures[types->closure_count++] = (struct stand_in){ code, type };
+	add_stand_in(&types->closures, code, type);
+}
+
+void fake_types_add_param(struct go_types *types, taddr code, type_id type)
+{
+	add_stand_in(&types->params, code, type);
 }
 
 type_id fake_type_plain(struct go_types *types, const char *name, enum go_kind kind, uint64_t size)
@@ -149,23 +161,53 @@ struct error *go_types_by_descriptor(struct go_types *types, taddr descriptor, t
 	return NULL;
 }
 
-static type_id find(const struct stand_in *stand_ins, uint32_t count, taddr word)
+static type_id find(const struct stand_ins *list, taddr word)
 {
-	for (uint32_t i = 0; i < count; i++)
-		if (stand_ins[i].word == word)
-			return stand_ins[i].type;
+	for (uint32_t i = 0; i < list->count; i++)
+		if (list->words[i] == word)
+			return list->types[i];
 	return TYPE_UNKNOWN;
 }
 
 struct error *go_types_by_itab(struct go_types *types, taddr itab, type_id *ret)
 {
-	*ret = find(types->itabs, types->itab_count, itab);
+	*ret = find(&types->itabs, itab);
 	return NULL;
 }
 
 struct error *go_types_by_closure(struct go_types *types, taddr code, type_id *ret)
 {
-	*ret = find(types->closures, types->closure_count, code);
+	*ret = find(&types->closures, code);
+	return NULL;
+}
+
+struct error *go_types_first_param(struct go_types *types, taddr code, type_id *ret)
+{
+	*ret = find(&types->params, code);
+	return NULL;
+}
+
+struct error *go_types_refined(struct go_types *types, type_id type, uint32_t field,
+			       type_id of_field, type_id *ret)
+{
+	struct go_type refined = *go_type_at(types, type);
+	struct go_field *fields = types->refined[types->refined_count++];
+
+	assert(types->refined_count <= REFINED_MAX && refined.field_count <= FIELDS_MAX);
+	memcpy(fields, refined.fields, refined.field_count * sizeof(*fields));
+	fields[field].type = of_field;
+	refined.fields = fields;
+	*ret = fake_types_add(types, &refined);
+	return NULL;
+}
+
+/* One that the test has made. */
+struct error *go_types_pointer_to(struct go_types *types, type_id elem, type_id *ret)
+{
+	*ret = TYPE_UNKNOWN;
+	for (uint32_t i = 1; i < types->count; i++)
+		if (types->types[i].kind == GO_KIND_POINTER && types->types[i].elem == elem)
+			*ret = i;
 	return NULL;
 }
 

@@ -18,6 +18,9 @@ void fake_types_add_itab(struct go_types *types, taddr itab, type_id type);
 /* Closures of the function at code are of the type. */
 void fake_types_add_closure(struct go_types *types, taddr code, type_id type);
 
+/* The first parameter of the function at code is of the type. */
+void fake_types_add_param(struct go_types *types, taddr code, type_id type);
+
 /* The usual ones. Structs have their pointers where their fields have them. */
 type_id fake_type_plain(struct go_types *types, const char *name, enum go_kind kind, uint64_t size);
 type_id fake_type_pointer(struct go_types *types, const char *name, type_id elem);
