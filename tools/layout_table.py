@@ -15,10 +15,14 @@ the one architecture whose code is read.
 import argparse
 import collections
 import difflib
+import os
 import subprocess
 import sys
 
-import gobuild
+try:
+    import gobuild
+except ModuleNotFoundError:
+    sys.exit("layout_table.py: PYTHONPATH must name the folder tests/support of the sources")
 
 FIXTURES = ["oracle", "tenants"]
 ARCHITECTURES = ["amd64", "arm64"]
@@ -39,9 +43,13 @@ HEAD = """\
 """
 
 
+def facts_tool():
+    return gobuild.build_root() / "tests" / "support" / "binary_facts"
+
+
 def facts(what, program):
-    tool = gobuild.build_root() / "tests" / "support" / "binary_facts"
-    out = subprocess.run([tool, what, program], stdout=subprocess.PIPE, check=True, text=True)
+    out = subprocess.run([facts_tool(), what, program], stdout=subprocess.PIPE, check=True,
+                         text=True)
     return [line.split() for line in out.stdout.splitlines()]
 
 
@@ -144,11 +152,29 @@ def check(path, made):
     return there == made
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def architecture(name):
+    if name not in ARCHITECTURES:
+        raise argparse.ArgumentTypeError(f"{name} is none of {', '.join(ARCHITECTURES)}")
+    return name
+
+
+def read_options():
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0],
+        epilog="Runs in the build folder (or where abs_top_builddir says), where tests/support/"
+               "binary_facts must be built, with the toolchains that GOHEAPD_TOOLCHAINS names.")
     parser.add_argument("--check", action="store_true", help="compare only")
-    parser.add_argument("arch", nargs="*", choices=[*ARCHITECTURES, []], default=ARCHITECTURES)
+    parser.add_argument("arch", nargs="*", type=architecture, default=ARCHITECTURES,
+                        metavar="ARCHITECTURE", help=f"default: {' '.join(ARCHITECTURES)}")
     options = parser.parse_args()
+    if not os.access(facts_tool(), os.X_OK):
+        parser.error(f"there is no {facts_tool()}: run it in the build folder, after "
+                     "make tests/support/binary_facts")
+    return options
+
+
+def make_tables(options):
+    """Whether those that there are say the same."""
     same = True
     for arch in options.arch:
         made = table([column(arch, *variant) for variant in gobuild.VARIANTS])
@@ -156,7 +182,15 @@ def main():
             same &= check(path_of(arch), made)
         else:
             path_of(arch).write_text(made)
-    sys.exit(not same)
+    return same
+
+
+def main():
+    options = read_options()
+    try:
+        sys.exit(not make_tables(options))
+    except gobuild.ToolchainMissing as error:
+        sys.exit(f"layout_table.py: {error}")
 
 
 if __name__ == "__main__":
