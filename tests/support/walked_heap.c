@@ -55,6 +55,7 @@ void walked_heap_fini(struct walked_heap *w)
 	reference_walk_free(w->walk);
 	mark_free(w->mark);
 	graph_free(w->graph);
+	graph_free(w->noted);
 	root_set_free(w->roots);
 	fake_memory_free(w->data);
 	variable_table_free(w->variables);
@@ -213,10 +214,13 @@ static const struct memory_ops odd_ops = { .read = read_odd, .free = memory_fini
 
 static void mark_once(struct walked_heap *w)
 {
+	struct memory *memory = fake_heap_memory(w->heap);
+	const struct span_table *spans = fake_heap_spans(w->heap);
+
 	if (w->mark)
 		return;
-	assert_success(graph_read(fake_heap_memory(w->heap), &w->layout, fake_heap_spans(w->heap),
-				  2, 0, &w->graph));
+	assert_success(graph_read(memory, &w->layout, spans, 2, 0, &w->graph));
+	assert_success(graph_read_noted(memory, &w->layout, spans, 2, 0, &w->noted));
 	assert_success(mark_run(w->graph, w->roots, fake_heap_specials(w->heap), 2, &w->mark));
 }
 
@@ -225,7 +229,7 @@ static struct error *walk_over(struct walked_heap *w, struct memory *memory)
 	const struct reference_input input = {
 		.memory = fake_memory_memory(w->data),
 		.layout = &w->layout,
-		.graph = w->graph,
+		.graph = w->way.noted ? w->noted : w->graph,
 		.roots = w->roots,
 		.specials = fake_heap_specials(w->heap),
 		.variables = w->variables,
@@ -348,6 +352,19 @@ void walked_heap_run(struct walked_heap *w)
 	check_edges(w);
 }
 
+void walked_heap_run_both(struct walked_heap *w)
+{
+	struct walked_answer noted;
+
+	w->way.noted = true;
+	walked_heap_run(w);
+	noted = walked_heap_answer(w);
+	w->way.noted = false;
+	walked_heap_run(w);
+	walked_heap_check_answer(w, &noted);
+	free(noted.text);
+}
+
 /* ---- asking ---- */
 
 static struct reference reference_of(const struct walked_heap *w, uint32_t object)
@@ -436,10 +453,26 @@ struct walked_answer walked_heap_answer(const struct walked_heap *w)
 		if (reference.parent == REFERENCE_ROOT)
 			put_root(out, w, reference.root);
 		else
-			fprintf(out, "%" PRIu32, reference.parent);
+			fprintf(out, "%" PRIu32, reference_walk_object(w->walk, reference.parent));
 		put_frames(out, w, reference.step);
 		fputc('\n', out);
 	}
 	assert_int_equal(fclose(out), 0);
 	return answer;
+}
+
+void walked_heap_check_answer(const struct walked_heap *w, const struct walked_answer *expected)
+{
+	struct walked_answer answer = walked_heap_answer(w);
+	const char *line = answer.text, *wanted = expected->text;
+
+	/* The line where they differ tells more than that they do. */
+	for (size_t size; *line && *wanted; line += size + 1, wanted += size + 1) {
+		size = strcspn(line, "\n");
+		if (strncmp(line, wanted, size + 1) != 0)
+			fail_msg("%.*s, expected %.*s", (int)size, line, (int)strcspn(wanted, "\n"),
+				 wanted);
+	}
+	assert_int_equal(answer.size, expected->size);
+	free(answer.text);
 }

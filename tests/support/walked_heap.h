@@ -28,6 +28,7 @@ struct walked_way {
 	unsigned threads;
 	uint64_t memory_limit;
 	bool types_only;
+	bool noted;     /* over a graph with notes of its edges */
 	bool from_copy; /* of what holds pointers, as for a stopped process */
 	taddr hole;     /* what overlaps [hole, hole + hole_size) cannot be read */
 	uint64_t hole_size;
@@ -42,7 +43,7 @@ struct walked_heap {
 	struct layout layout; /* all zero but for the header and finalizers */
 	taddr next_variable;
 	struct root_set *roots;
-	struct graph *graph;
+	struct graph *graph, *noted;
 	struct mark *mark;
 	struct walked_way way;
 	struct reference_walk *walk;
@@ -80,7 +81,9 @@ taddr walked_heap_finalizer(struct walked_heap *w, taddr taken, taddr pointer);
 
 /* Reads the graph and marks, the first time, then walks in the way that is set. */
 void walked_heap_run(struct walked_heap *w);
-/* The same if it may fail. */
+/* The same, with notes and without: both must say the same. */
+void walked_heap_run_both(struct walked_heap *w);
+/* One walk if it may fail. */
 must_check struct error *walked_heap_try(struct walked_heap *w);
 
 /* "main.cache / items. ([]main.Item) / [3]. (main.Item)", until the next call. */
@@ -102,5 +105,7 @@ struct walked_answer {
 	size_t size;
 };
 struct walked_answer walked_heap_answer(const struct walked_heap *w);
+/* It is the same that this walk says. */
+void walked_heap_check_answer(const struct walked_heap *w, const struct walked_answer *expected);
 
 #endif

@@ -293,7 +293,7 @@ static void every_object_has_the_chain_that_a_simple_walk_finds(void **state)
 		count = expect_all(p);
 		assert_true(count > OBJECTS / 2);
 		p->w.way.threads = seed == 2 ? 4 : 1;
-		walked_heap_run(&p->w);
+		walked_heap_run_both(&p->w);
 		assert_int_equal(reference_walk_count(p->w.walk), count);
 		check_expectations(p);
 		plain_free(p);
@@ -324,7 +324,7 @@ struct mixed {
 	struct walked_heap w;
 	type_id types[TYPES]; /* those of variables */
 	uint32_t type_count;
-	struct go_field node_fields[6], item_fields[2], closure_fields[3], group_fields[2],
+	struct go_field node_fields[5], item_fields[2], closure_fields[3], group_fields[2],
 	    slot_fields[2];
 	uint32_t object_end, huge;
 };
@@ -363,7 +363,7 @@ static void make_node_types(struct mixed *m)
 	fake_types_at(types, pointer)->elem = node;
 	m->item_fields[0] = (struct go_field){ "node", 0, pointer };
 	m->item_fields[1] = (struct go_field){ "items", 8, items };
-	item = remember(m, fake_type_struct(types, "main.Item", 32, m->item_fields, 2));
+	item = remember(m, fake_type_struct(types, "main.Item", 40, m->item_fields, 2));
 	fake_types_at(types, items)->elem = item;
 	remember(m, fake_type_pointer(types, "*main.Item", item));
 	remember(m, fake_type_array(types, "[20]main.Item", item, 20));
@@ -537,19 +537,8 @@ static void mixed_free(struct mixed *m)
 	free(m);
 }
 
-/* Objects, types, bytes in use, parents, frames and roots of all places. */
-static void check_same(struct mixed *m, const struct walked_answer *expected)
-{
-	struct walked_answer answer;
-
-	walked_heap_run(&m->w);
-	answer = walked_heap_answer(&m->w);
-	assert_int_equal(answer.size, expected->size);
-	assert_memory_equal(answer.text, expected->text, answer.size);
-	free(answer.text);
-}
-
-static void check_all_ways(struct mixed *m)
+/* Notes tell more than memory that is not what it was: with them it may be another answer. */
+static void check_ways(struct mixed *m, bool noted)
 {
 	static const struct walked_way ways[] = {
 		{ .threads = 2 },
@@ -558,6 +547,7 @@ static void check_all_ways(struct mixed *m)
 	};
 	struct walked_answer first;
 
+	m->w.way.noted = noted;
 	m->w.way.threads = 1;
 	m->w.way.from_copy = false;
 	walked_heap_run(&m->w);
@@ -565,9 +555,16 @@ static void check_all_ways(struct mixed *m)
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		m->w.way.threads = ways[i].threads;
 		m->w.way.from_copy = ways[i].from_copy;
-		check_same(m, &first);
+		walked_heap_run(&m->w);
+		walked_heap_check_answer(&m->w, &first);
 	}
 	free(first.text);
+}
+
+static void check_all_ways(struct mixed *m)
+{
+	check_ways(m, false);
+	check_ways(m, true);
 }
 
 static void the_answer_is_the_same_however_it_is_walked(void **state)
@@ -589,8 +586,8 @@ static void so_it_is_if_memory_is_not_what_the_graph_was_made_of(void **state)
 	struct mixed *m = mixed_new(7);
 
 	(void)state;
-	for (m->w.way.lies = 1; m->w.way.lies <= 2; m->w.way.lies++)
-		check_all_ways(m);
+	m->w.way.lies = 1;
+	check_all_ways(m);
 	mixed_free(m);
 }
 
@@ -601,7 +598,7 @@ static void so_it_is_if_memory_cannot_be_read(void **state)
 	const struct span *span;
 
 	(void)state;
-	for (uint32_t i = 3; i < 700; i += 300) {
+	for (uint32_t i = 3; i < 400; i += 300) {
 		span = span_table_at(fake_heap_spans(m->w.heap), i);
 		m->w.way.hole = span->base;
 		m->w.way.hole_size = span->page_count * GO_PAGE_SIZE;

@@ -134,7 +134,7 @@ static void point_inside(struct world *world, uint32_t from, uint64_t word, uint
 
 static void run(struct world *world)
 {
-	walked_heap_run(&world->w);
+	walked_heap_run_both(&world->w);
 }
 
 #define chain(object, text) assert_chain(&world->w, object, text)

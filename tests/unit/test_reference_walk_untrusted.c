@@ -65,10 +65,11 @@ static void point(struct world *world, uint32_t from, uint64_t word, uint32_t to
 	walked_heap_point(&world->w, from, word, to);
 }
 
-#define run(world)          walked_heap_run(&(world)->w)
-#define chain(object, text) assert_chain(&world->w, object, text)
-#define type(object, text)  assert_type(&world->w, object, text)
-#define used(object, bytes) assert_used(&world->w, object, bytes)
+#define run(world)               walked_heap_run_both(&(world)->w)
+#define run_without_notes(world) walked_heap_run(&(world)->w)
+#define chain(object, text)      assert_chain(&world->w, object, text)
+#define type(object, text)       assert_type(&world->w, object, text)
+#define used(object, bytes)      assert_used(&world->w, object, bytes)
 
 /* ---- what cannot be read ---- */
 
@@ -90,7 +91,7 @@ static void an_object_that_cannot_be_read_has_its_edges_still(void **state)
 	make_small_tree(world);
 	world->w.way.hole = address(world, 10);
 	world->w.way.hole_size = SIZE;
-	run(world);
+	run_without_notes(world);
 	chain(10, "main.g / left. (*main.Node)");
 	type(10, "main.Node");
 	chain(20, "main.g / right. (*main.Node)");
@@ -108,7 +109,7 @@ static void what_lies_between_objects_need_not_be_readable(void **state)
 	make_small_tree(world);
 	world->w.way.hole = address(world, 11);
 	world->w.way.hole_size = SIZE;
-	run(world);
+	run_without_notes(world);
 	chain(30, "main.g / left. (*main.Node) / left. (*main.Node)");
 	chain(40, "main.g / left. (*main.Node) / left. (*main.Node) / right. (*main.Node)");
 	world_free(world);
@@ -128,9 +129,9 @@ static void wherever_memory_ends_nothing_is_lost(void **state)
 	for (taddr hole = start; hole < end; hole += hole < start + 45 * SIZE ? 8 : 1024) {
 		world->w.way.hole = hole;
 		world->w.way.hole_size = 8;
-		run(world);
+		run_without_notes(world);
 		world->w.way.hole_size = end - hole;
-		run(world);
+		run_without_notes(world);
 	}
 	world_free(world);
 }
@@ -142,7 +143,7 @@ static void without_any_memory_all_have_their_places(void **state)
 	(void)state;
 	make_small_tree(world);
 	world->w.way.hole_size = UINT64_MAX;
-	run(world);
+	run_without_notes(world);
 	assert_int_equal(reference_walk_count(world->w.walk), 5);
 	chain(1, "main.g");
 	chain(20, "main.g / $sub_objects$");
