@@ -60,6 +60,11 @@ static struct error *add_symbol(struct variable_reader *reader, const struct elf
 	return add_global(reader, symbol->name, &place);
 }
 
+static bool is_typed(const struct global_place *place)
+{
+	return place->type || place->made_type;
+}
+
 /* By address; at one place what has a type comes last. */
 static int by_addr(const void *left, const void *right)
 {
@@ -67,8 +72,8 @@ static int by_addr(const void *left, const void *right)
 
 	if (a->addr != b->addr)
 		return a->addr < b->addr ? -1 : 1;
-	if (!a->type != !b->type)
-		return a->type ? 1 : -1;
+	if (is_typed(a) != is_typed(b))
+		return is_typed(a) ? 1 : -1;
 	if (a->size != b->size)
 		return a->size < b->size ? -1 : 1;
 	return a->name < b->name ? -1 : a->name > b->name;

@@ -67,6 +67,15 @@ static bool is_data(const struct static_search *search, taddr addr, uint64_t siz
 	return false;
 }
 
+/* What the compiler made up has a symbol in programs that an external linker laid out, no type. */
+static bool is_known(struct static_search *search, taddr addr)
+{
+	const struct global_place *place =
+	    variable_global_at(search->reader->table, search->named_count, addr);
+
+	return addr_map_get(&search->found, addr) || (place && !place->is_made_up);
+}
+
 /* Somewhere that count values of the type lie, if it is data that nobody knows yet. */
 static struct error *lead_to(struct static_search *search, taddr addr, uint64_t count, type_id id,
 			     const struct part *parent)
@@ -81,8 +90,7 @@ static struct error *lead_to(struct static_search *search, taddr addr, uint64_t 
 	struct error *err;
 
 	if (!type->ptr_bytes || !count || __builtin_mul_overflow(type->size, count, &place.size) ||
-	    !is_data(search, addr, place.size) || addr_map_get(&search->found, addr) ||
-	    variable_global_at(table, search->named_count, addr) ||
+	    !is_data(search, addr, place.size) || is_known(search, addr) ||
 	    table->globals.count >= search->named_count + STATICS_MAX)
 		return NULL;
 	err = addr_map_put(&search->found, addr, search);
