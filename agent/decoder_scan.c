@@ -8,6 +8,7 @@
 #include "agent/binary/elf_symbols.h"
 #include "agent/decoder_keep.h"
 #include "agent/decoder_plan.h"
+#include "agent/decoder_plugin_types.h"
 #include "agent/decoder_target.h"
 #include "agent/decoder_types.h"
 #include "agent/goruntime/collector.h"
@@ -442,7 +443,9 @@ static struct error *read_types(struct decoder *decoder, const Goheapd__DecodeSc
 	if (!names || task->depth == GOHEAPD__DEPTH__DEPTH_CENSUS)
 		return NULL;
 	err = decoder_types_read(decoder, target, &work->types);
-	return err ? err : elf_symbols_read(target->file, &work->symbols);
+	if (!err)
+		err = elf_symbols_read(target->file, &work->symbols);
+	return err ? err : decoder_plugin_types_read(target, &work->types, work->symbols);
 }
 
 struct error *decoder_scan(struct decoder *decoder, const Goheapd__DecodeScan *task)

@@ -84,11 +84,12 @@ static void use_kept(const struct decoder_target *target, int fd, struct decoder
 static struct error *build_from(const struct decoder_target *target, const struct elf_file *file,
 				struct decoder_types *types)
 {
+	const struct type_index_files files = { .executable = target->file, .debug = file };
 	struct index_draft draft;
 	struct error *err = index_begin(INDEX_TYPES, &target->source.key, &types->bytes, &draft);
 
 	if (!err)
-		err = type_index_build(target->file, file, &types->bytes);
+		err = type_index_build(&files, &types->bytes);
 	if (!err)
 		index_end(&draft, &types->bytes);
 	return err;
@@ -216,5 +217,7 @@ void decoder_types_fini(struct decoder_types *types)
 	type_index_free(types->index);
 	free(types->reason);
 	bytes_fini(&types->bytes);
+	for (unsigned i = 0; i < types->plugin_count; i++)
+		bytes_fini(&types->plugin_bytes[i]);
 	*types = (struct decoder_types){ 0 };
 }

@@ -11,6 +11,7 @@
 
 #include "agent/binary/type_index.h"
 #include "agent/decoder_tasks.h"
+#include "agent/target/live_memory.h"
 #include "proto/base/bytes.h"
 
 struct decoder_target;
@@ -20,7 +21,9 @@ struct decoder_types {
 	char *reason;             /* why there is none, or NULL */
 	uint64_t bias;            /* what run-time addresses have over the index's */
 	bool from_index;          /* no DWARF was read */
-	struct bytes bytes;       /* the index borrows them */
+	struct bytes bytes;       /* the index borrows them, */
+	struct bytes plugin_bytes[LIVE_MEMORY_PLUGINS_MAX]; /* and these of its further parts */
+	unsigned plugin_count;
 };
 
 /*

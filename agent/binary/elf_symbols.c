@@ -12,55 +12,72 @@ enum {
 	NAME_SIZE_MAX = 64 << 10,
 };
 
+/* A string table, NUL-terminated at its end. */
+struct names {
+	char *text;
+	size_t size;
+	struct names *next;
+};
+
 struct elf_symbols {
 	struct elf_symbol *symbols;
 	uint32_t count;
-	char *names; /* the string table, NUL-terminated at its end */
-	size_t names_size;
+	struct names *names; /* of the file that was read last first */
 };
 
 void elf_symbols_free(struct elf_symbols *symbols)
 {
 	if (!symbols)
 		return;
+	while (symbols->names) {
+		struct names *next = symbols->names->next;
+
+		free(symbols->names->text);
+		free(symbols->names);
+		symbols->names = next;
+	}
 	free(symbols->symbols);
-	free(symbols->names);
 	free(symbols);
 }
 
 static struct error *read_names(const struct elf_file *file, struct elf_symbols *symbols)
 {
 	const struct elf_section *section = elf_file_find_section(file, ".strtab");
-	uint8_t *bytes scoped(freep) = NULL;
+	struct names *names = calloc(1, sizeof(*names));
+	uint8_t *bytes = NULL;
 	struct error *err;
 
+	if (!names)
+		return &error_nomem;
+	names->next = symbols->names;
+	symbols->names = names;
 	if (!section)
 		return error_new(ERROR_FORMAT, "symbols without names");
-	err = elf_file_read_section(file, section, SYMTAB_MAX, &bytes, &symbols->names_size);
+	err = elf_file_read_section(file, section, SYMTAB_MAX, &bytes, &names->size);
 	if (err)
 		return err;
-	symbols->names = realloc(bytes, symbols->names_size + 1);
-	if (!symbols->names)
+	names->text = realloc(bytes, names->size + 1);
+	if (!names->text) {
+		free(bytes);
 		return &error_nomem;
-	bytes = NULL;
-	symbols->names[symbols->names_size] = '\0';
+	}
+	names->text[names->size] = '\0';
 	return NULL;
 }
 
 /* Data that may change: what is read-only holds no pointers into the heap. */
 static bool is_wanted(const struct elf_file *file, const Elf64_Sym *symbol,
-		      const struct elf_symbols *symbols)
+		      const struct names *names)
 {
 	const struct elf_section *section;
 
 	if (ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT || !symbol->st_size ||
 	    symbol->st_shndx == SHN_UNDEF || symbol->st_shndx > elf_file_section_count(file) ||
-	    symbol->st_name >= symbols->names_size ||
-	    symbol->st_size > UINT64_MAX - symbol->st_value)
+	    symbol->st_name >= names->size || symbol->st_size > UINT64_MAX - symbol->st_value)
 		return false;
 	section = elf_file_section(file, symbol->st_shndx - 1u); /* the first of all is left out */
 	return section->alloc && section->writable &&
-	       strnlen(symbols->names + symbol->st_name, NAME_SIZE_MAX) < NAME_SIZE_MAX;
+	       strnlen(names->text + symbol->st_name, NAME_SIZE_MAX) < NAME_SIZE_MAX;
 }
 
 static int by_addr(const void *left, const void *right)
@@ -76,45 +93,55 @@ static int by_addr(const void *left, const void *right)
 }
 
 static struct error *collect(const struct elf_file *file, const uint8_t *bytes, size_t size,
-			     struct elf_symbols *symbols)
+			     uint64_t shift, struct elf_symbols *symbols)
 {
 	size_t count = size / sizeof(Elf64_Sym);
+	const struct names *names = symbols->names;
+	struct elf_symbol *grown =
+	    reallocarray(symbols->symbols, symbols->count + count + 1, sizeof(*symbols->symbols));
 
-	symbols->symbols = malloc((count + 1) * sizeof(*symbols->symbols));
-	if (!symbols->symbols)
+	if (!grown)
 		return &error_nomem;
+	symbols->symbols = grown;
 	for (size_t i = 0; i < count; i++) {
 		Elf64_Sym symbol;
 
 		memcpy(&symbol, bytes + i * sizeof(symbol), sizeof(symbol));
-		if (is_wanted(file, &symbol, symbols))
+		if (is_wanted(file, &symbol, names))
 			symbols->symbols[symbols->count++] =
-			    (struct elf_symbol){ symbols->names + symbol.st_name, symbol.st_value,
-						 symbol.st_size };
+			    (struct elf_symbol){ names->text + symbol.st_name,
+						 symbol.st_value + shift, symbol.st_size };
 	}
-	qsort(symbols->symbols, symbols->count, sizeof(*symbols->symbols), by_addr);
+	if (symbols->count)
+		qsort(symbols->symbols, symbols->count, sizeof(*symbols->symbols), by_addr);
 	return NULL;
 }
 
-struct error *elf_symbols_read(const struct elf_file *file, struct elf_symbols **ret)
+struct error *elf_symbols_add(struct elf_symbols *symbols, const struct elf_file *file,
+			      uint64_t shift)
 {
 	const struct elf_section *section = elf_file_find_section(file, ".symtab");
-	struct elf_symbols *symbols scoped(elf_symbols_freep) = calloc(1, sizeof(*symbols));
 	uint8_t *bytes scoped(freep) = NULL;
 	size_t size;
 	struct error *err;
 
-	if (!symbols)
-		return &error_nomem;
-	if (section) {
-		err = elf_file_read_section(file, section, SYMTAB_MAX, &bytes, &size);
-		if (!err)
-			err = read_names(file, symbols);
-		if (!err)
-			err = collect(file, bytes, size, symbols);
-		if (err)
-			return error_context(err, "symbols");
-	}
+	if (!section)
+		return NULL;
+	err = elf_file_read_section(file, section, SYMTAB_MAX, &bytes, &size);
+	if (!err)
+		err = read_names(file, symbols);
+	if (!err)
+		err = collect(file, bytes, size, shift, symbols);
+	return err ? error_context(err, "symbols") : NULL;
+}
+
+struct error *elf_symbols_read(const struct elf_file *file, struct elf_symbols **ret)
+{
+	struct elf_symbols *symbols scoped(elf_symbols_freep) = calloc(1, sizeof(*symbols));
+	struct error *err = symbols ? elf_symbols_add(symbols, file, 0) : &error_nomem;
+
+	if (err)
+		return err;
 	*ret = take(symbols);
 	return NULL;
 }

@@ -4,6 +4,9 @@
  * names in tables that are used where they lie. Addresses are link-time. The bytes may be foreign
  * or damaged: every number in them is checked when it is used.
  *
+ * A program has one index, and a plugin of its own one more, which joins the program's as another
+ * part of it: numbers go on, and addresses are told as if the program had been linked with it.
+ *
  * DWARF 4 and 5; cmd/link/internal/ld/dwarf.go and cmd/internal/dwarf/dwarf.go say what Go writes
  * (DW_AT_go_kind, _key, _elem, _runtime_type, _closure_offset ...).
  */
@@ -21,16 +24,26 @@ struct bytes;
 struct elf_file;
 struct type_index;
 
+enum { TYPE_INDEX_PARTS_MAX = 17 };
+
+struct type_index_files {
+	const struct elf_file *executable; /* or plugin */
+	const struct elf_file *debug;      /* its debug file; NULL: it has its DWARF itself */
+	/* Where its descriptors lie, link-time; 0: the executable itself says so. */
+	taddr descriptors, descriptors_end;
+};
+
 /*
- * Parses the DWARF in file, which is the executable or its debug file, entry by entry, so that
- * memory is bounded by the sections and the result. The executable itself says where descriptors
- * are. ERROR_NO_DEBUG_INFO, ERROR_FORMAT, ERROR_LIMIT beyond out's limit. Appends to out.
+ * Parses the DWARF entry by entry, so that memory is bounded by the sections and the result.
+ * ERROR_NO_DEBUG_INFO, ERROR_FORMAT, ERROR_LIMIT beyond out's limit. Appends to out.
  */
-must_check struct error *type_index_build(const struct elf_file *executable,
-					  const struct elf_file *file, struct bytes *out);
+must_check struct error *type_index_build(const struct type_index_files *files, struct bytes *out);
 
 /* ERROR_FORMAT for bytes that are no index. They are borrowed for its life. */
 must_check struct error *type_index_open(const void *bytes, size_t size, struct type_index **ret);
+/* Another part, to whose addresses shift is added. */
+must_check struct error *type_index_add(struct type_index *index, const void *bytes, size_t size,
+					uint64_t shift);
 void type_index_free(struct type_index *index);
 DEFINE_FREEP(type_index, type_index_free)
 

@@ -93,6 +93,7 @@ struct built_list {
 struct type_index_builder {
 	const struct dwarf_object *object;
 	const struct elf_file *executable;
+	uint64_t descriptors, descriptors_end; /* 0: to be found */
 	struct dwarf_lists lists;
 	struct string_pool strings;
 	struct built_list types, aliases, origins, scopes, functions, locals, captures, params;

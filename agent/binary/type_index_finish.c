@@ -281,6 +281,10 @@ static bool find_descriptors(const struct finishing *f, taddr *ret_start, taddr 
 	uint64_t start, end, addr;
 	struct error *err;
 
+	*ret_start = f->b->descriptors;
+	*ret_end = f->b->descriptors_end;
+	if (*ret_start < *ret_end)
+		return true;
 	if (!moduledata || !find_field(f, moduledata, "types", &start) ||
 	    !find_field(f, moduledata, "etypes", &end) ||
 	    !find_global(f, "runtime.firstmoduledata", &addr))

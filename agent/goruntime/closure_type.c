@@ -22,9 +22,7 @@ static struct error *find_captures(const struct go_types *types, taddr code, uin
 	struct error *err;
 
 	*ret_first = *ret_count = 0;
-	/* The index is the program's own, not that of a plugin. */
-	if (!types->index ||
-	    module_table_find_text(types->modules, code) != module_table_at(types->modules, 0))
+	if (!types->index)
 		return NULL;
 	err = type_index_captures(types->index, code - types->bias, ret_first, ret_count);
 	if (err && !go_types_is_final(err)) {

@@ -251,9 +251,7 @@ struct error *go_types_first_param(struct go_types *types, taddr code, type_id *
 	struct error *err = NULL;
 
 	*ret = TYPE_UNKNOWN;
-	/* The index is the program's own, not that of a plugin. */
-	if (types->index &&
-	    module_table_find_text(types->modules, code) == module_table_at(types->modules, 0))
+	if (types->index)
 		err = go_types_by_index(
 		    types, type_index_first_param(types->index, code - types->bias), ret);
 	if (!err && strstr(go_type_at(types, *ret)->name, "go.shape."))

@@ -73,8 +73,6 @@ struct error *variable_function(struct variable_reader *reader, const struct pcl
 		*ret = (uint32_t)(known - 1);
 		return NULL;
 	}
-	/* The index is the program's own, not that of a plugin. */
-	function.has_locals = reader->index && module == module_table_at(table->modules, 0);
 	err = name_function(table, func->name, &function);
 	if (!err)
 		err = find_line(module, func, &function);
@@ -148,7 +146,7 @@ static struct error *find_site(struct variable_reader *reader, const struct stac
 		return NULL;
 	}
 	err = variable_function(reader, &frame->func, frame->module, &site.function);
-	if (!err && variable_function_place(table, site.function)->has_locals)
+	if (!err && reader->index)
 		err = add_locals(reader, pc - reader->bias, frame->is_call, &site);
 	if (!err)
 		err = variable_list_add(&table->sites, sizeof(site), UINT32_MAX, &site);

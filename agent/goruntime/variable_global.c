@@ -28,6 +28,12 @@ static struct error *add_global(struct variable_reader *reader, const char *name
 	return err;
 }
 
+/* "main..stmp_1", "main..dict.f[int]", "go:string.*": no name of a variable has two dots. */
+static bool is_made_up(const char *name)
+{
+	return strstr(name, "..") || strchr(name, ':') || strchr(name, '"');
+}
+
 static struct error *add_indexed(struct variable_reader *reader, uint32_t i)
 {
 	struct indexed_global global;
@@ -42,13 +48,8 @@ static struct error *add_indexed(struct variable_reader *reader, uint32_t i)
 	place.addr = global.addr + reader->bias;
 	place.size = type.size;
 	place.type = global.type;
+	place.is_made_up = is_made_up(global.name);
 	return place.size ? add_global(reader, global.name, &place) : NULL;
-}
-
-/* "main..stmp_1", "main..dict.f[int]", "go:string.*": no name of a variable has two dots. */
-static bool is_made_up(const char *name)
-{
-	return strstr(name, "..") || strchr(name, ':') || strchr(name, '"');
 }
 
 static struct error *add_symbol(struct variable_reader *reader, const struct elf_symbol *symbol)
@@ -60,9 +61,10 @@ static struct error *add_symbol(struct variable_reader *reader, const struct elf
 	return add_global(reader, symbol->name, &place);
 }
 
-static bool is_typed(const struct global_place *place)
+/* A variable that leads to it knows best what is there. */
+static int rank_of(const struct global_place *place)
 {
-	return place->type || place->made_type;
+	return place->made_type ? 2 : place->type != 0;
 }
 
 /* By address; at one place what has a type comes last. */
@@ -72,8 +74,8 @@ static int by_addr(const void *left, const void *right)
 
 	if (a->addr != b->addr)
 		return a->addr < b->addr ? -1 : 1;
-	if (is_typed(a) != is_typed(b))
-		return is_typed(a) ? 1 : -1;
+	if (rank_of(a) != rank_of(b))
+		return rank_of(a) - rank_of(b);
 	if (a->size != b->size)
 		return a->size < b->size ? -1 : 1;
 	return a->name < b->name ? -1 : a->name > b->name;

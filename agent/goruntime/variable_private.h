@@ -55,7 +55,6 @@ struct function_place {
 	uint32_t line;
 	taddr entry;
 	uint32_t args_size; /* of its arguments, which lie in its caller's frame; 0: not known */
-	bool has_locals;    /* the index is of its module */
 };
 
 /* What lies in a frame that stands at one pc. */

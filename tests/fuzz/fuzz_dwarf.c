@@ -16,7 +16,7 @@ static void index_types(const struct elf_file *file)
 	struct bytes bytes;
 
 	bytes_init(&bytes, INDEX_MAX);
-	error_free(type_index_build(file, file, &bytes));
+	error_free(type_index_build(&(struct type_index_files){ file, NULL, 0, 0 }, &bytes));
 	bytes_fini(&bytes);
 }
 

@@ -89,7 +89,7 @@ static void write_types(const struct elf_writer *elf, const char *name)
 
 	bytes_init(&bytes, INDEX_SIZE_MAX);
 	if (!err)
-		err = type_index_build(file, file, &bytes);
+		err = type_index_build(&(struct type_index_files){ file, NULL, 0, 0 }, &bytes);
 	if (err) {
 		fprintf(stderr, "%s\n", error_message(err));
 		exit(1);

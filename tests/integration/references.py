@@ -40,7 +40,8 @@ def histogram_of(target, **parameters):
 
 def is_type(name, wanted):
     """Types of plugins are known without their package, whose path the linker makes."""
-    return name == wanted or ("." not in wanted and name.endswith("." + wanted))
+    return name == wanted or ("." not in wanted and name.endswith("." + wanted)
+                              and name[0] not in "[*")
 
 
 # ---- a histogram and a profile against the rows ----

@@ -156,7 +156,8 @@ static struct error *run(int argc, char **argv)
 	if (!err && argc > 2)
 		err = open_file(argv[2], &debug);
 	if (!err)
-		err = type_index_build(executable, debug ? debug : executable, &bytes);
+		err =
+		    type_index_build(&(struct type_index_files){ executable, debug, 0, 0 }, &bytes);
 	if (!err) {
 		getrusage(RUSAGE_SELF, &usage);
 		fprintf(stderr, "bytes %zu, seconds %.2f, peak %ld KiB\n", bytes.size,

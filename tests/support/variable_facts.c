@@ -75,7 +75,8 @@ static struct error *open_index(struct facts *facts)
 
 	if (err || !elf_file_has_dwarf(facts->target.elf))
 		return err;
-	err = type_index_build(facts->target.elf, facts->target.elf, &facts->index_bytes);
+	err = type_index_build(&(struct type_index_files){ facts->target.elf, NULL, 0, 0 },
+			       &facts->index_bytes);
 	return err ? err
 		   : type_index_open(facts->index_bytes.data, facts->index_bytes.size,
 				     &facts->index);

@@ -51,6 +51,20 @@ static struct error *read_symbols(const struct elf_writer *writer, struct elf_sy
 	return err;
 }
 
+static struct error *add_symbols(const struct elf_writer *writer, uint64_t shift,
+				 struct elf_symbols *symbols)
+{
+	int fd = elf_writer_open(writer, writer->size);
+	struct elf_file *file = NULL;
+	struct error *err;
+
+	assert_success(elf_file_open(fd, &file));
+	err = elf_symbols_add(symbols, file, shift);
+	elf_file_free(file);
+	close(fd);
+	return err;
+}
+
 static void symbols_of_data_are_found_by_address(void **state)
 {
 	static struct elf_writer writer;
@@ -80,6 +94,30 @@ static void symbols_of_data_are_found_by_address(void **state)
 	assert_null(elf_symbols_find(found, 0x5020));
 	assert_null(elf_symbols_find(found, 0));
 	assert_null(elf_symbols_find(found, UINT64_MAX));
+	elf_symbols_free(found);
+}
+
+static void those_of_a_plugin_lie_where_it_was_loaded(void **state)
+{
+	static struct elf_writer writer, stripped;
+	const Elf64_Sym symbols[] = {
+		SYMBOL(TABLE, STT_OBJECT, DATA, 0x5010, 16),
+		SYMBOL(CACHE, STT_OBJECT, DATA, 0x5000, 8),
+	};
+	struct elf_symbols *found = NULL;
+
+	(void)state;
+	write_file(&writer, symbols, sizeof(symbols), NAMES_SIZE);
+	write_file(&stripped, NULL, 0, 0);
+	assert_success(read_symbols(&writer, &found));
+	assert_success(add_symbols(&writer, -UINT64_C(0x1000), found));
+	assert_success(add_symbols(&stripped, 0x1000, found));
+	assert_int_equal(elf_symbols_count(found), 4);
+	assert_string_equal(elf_symbols_find(found, 0x5000)->name, "main.cache");
+	assert_string_equal(elf_symbols_find(found, 0x4007)->name, "main.cache");
+	assert_string_equal(elf_symbols_find(found, 0x401f)->name, "main.table");
+	assert_null(elf_symbols_find(found, 0x4020));
+	assert_null(elf_symbols_find(found, 0x6000));
 	elf_symbols_free(found);
 }
 
@@ -123,6 +161,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(symbols_of_data_are_found_by_address),
+		cmocka_unit_test(those_of_a_plugin_lie_where_it_was_loaded),
 		cmocka_unit_test(a_stripped_file_has_none),
 		cmocka_unit_test(tables_that_are_cut_off_end_there),
 	};

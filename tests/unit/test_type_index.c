@@ -28,7 +28,7 @@ static struct error *build(const struct dwarf_writer *writer, struct bytes *ret)
 	fd = elf_writer_open(&elf, elf.size);
 	bytes_init(ret, LIMIT);
 	err = elf_file_open(fd, &file);
-	return err ? err : type_index_build(file, file, ret);
+	return err ? err : type_index_build(&(struct type_index_files){ file, NULL, 0, 0 }, ret);
 }
 
 static struct type_index *build_and_open(unsigned version, struct bytes *bytes)
@@ -178,6 +178,53 @@ static void variables_of_functions_are_in_their_frames_and_registers(void **stat
 	}
 }
 
+/* The same once more, as if it were a plugin, half a megabyte higher up. */
+static void parts_go_on_with_numbers_and_addresses(void **state)
+{
+	enum { SHIFT = 0x80000 };
+	struct bytes bytes;
+	struct type_index *index = build_and_open(5, &bytes);
+	uint32_t types = type_index_type_count(index), first = 0, count = 0, again = 0;
+	struct indexed_global global = { 0 };
+	struct indexed_local local = { 0 };
+	struct indexed_field field = { 0 };
+	struct indexed_type type;
+
+	(void)state;
+	assert_success(type_index_add(index, bytes.data, bytes.size, SHIFT));
+	assert_int_equal(type_index_type_count(index), 2 * types);
+	assert_int_equal(type_index_global_count(index), 2);
+	assert_success(type_index_global(index, 1, &global));
+	assert_string_equal(global.name, "runtime.v");
+	assert_int_equal(global.addr, DWARF_WRITER_VARIABLE + SHIFT);
+	assert_true(global.type > types);
+	type = type_of(index, global.type);
+	assert_string_equal(type.name, "runtime.outer");
+	assert_success(type_index_field(index, type.first_field, &field));
+	assert_string_equal(field.name, "in");
+	assert_string_equal(type_of(index, field.type).name, "runtime.inner");
+	assert_true(field.type > types);
+	/* A name is found in the first. */
+	assert_true(type_index_find_name(index, "runtime.outer") < types);
+	assert_success(type_index_locals(index, DWARF_WRITER_FUNCTION, &again, &count));
+	assert_success(type_index_locals(index, DWARF_WRITER_FUNCTION + SHIFT, &first, &count));
+	assert_int_equal(first, again + count);
+	assert_success(type_index_local(index, first + 1, &local));
+	assert_string_equal(local.name, "p");
+	assert_int_equal(local.start, DWARF_WRITER_FUNCTION + SHIFT);
+	assert_string_equal(type_of(index, local.type).name, "*main.T");
+	assert_success(type_index_captures(index, DWARF_WRITER_FUNCTION + SHIFT, &first, &count));
+	assert_success(type_index_capture(index, first, &field));
+	assert_string_equal(field.name, "x");
+	assert_error(type_index_type(index, types, &type), ERROR_FORMAT);
+	assert_error(type_index_local(index, UINT32_MAX, &local), ERROR_FORMAT);
+	for (unsigned i = 2; i < TYPE_INDEX_PARTS_MAX; i++)
+		assert_success(type_index_add(index, bytes.data, bytes.size, i * SHIFT));
+	assert_error(type_index_add(index, bytes.data, bytes.size, 0), ERROR_LIMIT);
+	type_index_free(index);
+	bytes_fini(&bytes);
+}
+
 static void what_a_closure_captures_is_told_by_offset(void **state)
 {
 	struct bytes bytes;
@@ -292,7 +339,8 @@ static void an_index_beyond_the_limit_is_refused(void **state)
 	fd = elf_writer_open(&elf, elf.size);
 	assert_success(elf_file_open(fd, &file));
 	bytes_init(&bytes, 600);
-	assert_error(type_index_build(file, file, &bytes), ERROR_LIMIT);
+	assert_error(type_index_build(&(struct type_index_files){ file, NULL, 0, 0 }, &bytes),
+		     ERROR_LIMIT);
 	bytes_fini(&bytes);
 }
 
@@ -322,6 +370,7 @@ int main(void)
 		cmocka_unit_test(structs_have_their_fields_and_typedefs_are_what_they_stand_for),
 		cmocka_unit_test(variables_have_their_addresses),
 		cmocka_unit_test(variables_of_functions_are_in_their_frames_and_registers),
+		cmocka_unit_test(parts_go_on_with_numbers_and_addresses),
 		cmocka_unit_test(what_a_closure_captures_is_told_by_offset),
 		cmocka_unit_test(numbers_that_are_none_are_refused),
 		cmocka_unit_test(damaged_indexes_never_lead_outside),

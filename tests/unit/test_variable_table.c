@@ -27,7 +27,7 @@ static const struct fake_function functions[FUNCTIONS] = {
 	[PREEMPT] = { .name = "runtime.asyncPreempt", .frame = 128 },
 };
 
-enum { INT = 1, POINTER, PAIR, TYPES };
+enum { INT = 1, POINTER, PAIR, POINTER_TO_PAIR, TYPES };
 
 static const struct indexed_field fields[] = { { "a", 0, POINTER }, { "b", 8, POINTER } };
 
@@ -40,6 +40,10 @@ static const struct indexed_type types[TYPES] = {
 		   .kind = GO_KIND_STRUCT,
 		   .first_field = 0,
 		   .field_count = 2 },
+	[POINTER_TO_PAIR] = { .name = "*main.pair",
+			      .size = 8,
+			      .kind = GO_KIND_POINTER,
+			      .elem = PAIR },
 };
 
 struct fixture {
@@ -68,15 +72,20 @@ static int set_up(void **state)
 	return 0;
 }
 
+static void reset_table(struct fixture *f)
+{
+	variable_table_free(take(f->variables));
+	go_types_free(take(f->types));
+	stack_walker_free(take(f->walker));
+	goroutine_table_free(take(f->goroutines));
+	module_table_free(take(f->modules));
+}
+
 static int tear_down(void **state)
 {
 	struct fixture *f = *state;
 
-	variable_table_free(f->variables);
-	go_types_free(f->types);
-	stack_walker_free(f->walker);
-	goroutine_table_free(f->goroutines);
-	module_table_free(f->modules);
+	reset_table(f);
 	fake_program_fini(&f->program);
 	free(f);
 	return 0;
@@ -322,11 +331,7 @@ static void a_stack_that_breaks_off_has_the_frames_before(void **state)
 			    "gopkg.in/shop.v2/cart.(*Cart).Add.(temporary)");
 	/* One without any frame is of the function that it began with. */
 	fake_program_set(&f->program, g, f->program.layout.g_sched_pc, 0x1234);
-	variable_table_free(f->variables);
-	go_types_free(f->types);
-	stack_walker_free(f->walker);
-	goroutine_table_free(f->goroutines);
-	module_table_free(f->modules);
+	reset_table(f);
 	fake_memory_forget(f->program.memory);
 	open_table(f, NULL);
 	assert_string_equal(find(f, ROOT_STACK_CONSERVATIVE, 0, word(f, g, 3)).name,
@@ -375,6 +380,39 @@ static void globals_are_found_by_address(void **state)
 		assert_int_equal(variable.type, TYPE_UNKNOWN);
 	}
 	assert_string_equal(find(f, ROOT_BSS, ROOT_NO_GOROUTINE, 0x7000).name, "(nameless bss)");
+}
+
+/* Data of the compiler's own is the variable's that leads to it, or its package's. */
+static void what_the_compiler_made_up_has_no_number_in_its_name(void **state)
+{
+	struct fixture *f = *state;
+	const struct module *module;
+	struct indexed_global globals[] = {
+		{ "main.first", 0, POINTER_TO_PAIR },
+		{ "main..stmp_1", 0, PAIR },
+		{ "main..stmp_2", 0, PAIR },
+	};
+	struct variable variable;
+	taddr data;
+
+	open_table(f, &f->index);
+	module = module_table_at(f->modules, 0);
+	data = module->data;
+	reset_table(f);
+	for (unsigned i = 0; i < 3; i++)
+		globals[i].addr = data + i * 16 - BIAS;
+	fake_memory_store(f->program.memory, data, 8, data + 16);
+	fake_memory_forget(f->program.memory);
+	f->index.globals = globals;
+	f->index.global_count = 3;
+	open_table(f, &f->index);
+	variable = find(f, ROOT_DATA, ROOT_NO_GOROUTINE, data + 24);
+	assert_string_equal(variable.name, "main.first");
+	assert_string_equal(go_type_at(f->types, variable.type)->name, "main.pair");
+	variable = find(f, ROOT_DATA, ROOT_NO_GOROUTINE, data + 40);
+	assert_string_equal(variable.name, "main.(static)");
+	assert_string_equal(go_type_at(f->types, variable.type)->name, "main.pair");
+	assert_int_equal(variable.kind, VARIABLE_NAMELESS);
 }
 
 /* A record whose function deferred it, and which leads to another. */
@@ -576,6 +614,7 @@ int main(void)
 		TEST(a_stack_that_breaks_off_has_the_frames_before),
 		TEST(shapes_stay_out_of_names),
 		TEST(globals_are_found_by_address),
+		TEST(what_the_compiler_made_up_has_no_number_in_its_name),
 		TEST(deferred_calls_are_of_who_deferred_them),
 		TEST(words_of_deferred_calls_have_types),
 		TEST(deferred_calls_in_a_circle_end),
