@@ -34,21 +34,21 @@ enum {
 	DOMINATOR_NUMBER_BYTES = 32,
 	DOMINATOR_EDGE_BYTES = 4,
 	/*
-	 * reference_private.h: by span, by slot, by slot of what is known for a while (met,
-	 * settled), by live object of chains. At its worst a level, the one after it and what is
-	 * left for later hold all objects (items and extents, in arrays that grow by half, and
-	 * sorted), nothing is settled, and everything that leads anywhere is found before any of it
-	 * is claimed.
+	 * graph_private.h: what a walk has noted of a pointer, of small slots alone.
+	 * reference_private.h: by span, by slot, by live object of chains. At its worst a level,
+	 * the one after it and what is left for later hold all objects (items and extents, in
+	 * arrays that grow by half, and sorted), nothing is settled, and each thread has found all
+	 * that a batch leads to.
 	 */
-	WALK_SPAN_BYTES = 64,
+	NOTE_BYTES = 3,
+	WALK_SPAN_BYTES = 48,
 	WALK_SLOT_BYTES = 4,
-	WALK_SLOT_BITS = 2,
-	WALK_CHAIN_BYTES = 13,
-	WALK_ITEM_BYTES = 160,
-	WALK_UNSETTLED_BYTES = 80, /* by slot that may hold pointers */
-	WALK_EDGE_BYTES = 80,
+	WALK_CHAIN_BYTES = 14,
+	WALK_ITEM_BYTES = 128,
+	WALK_UNSETTLED_BYTES = 80,   /* by slot that may hold pointers */
+	WALK_BATCH_BYTES = 64 << 20, /* by thread */
 	/* reference_profile.c: by live object; frame_tree.h: by node. */
-	PROFILE_BYTES = 12,
+	PROFILE_BYTES = 8,
 	PROFILE_NODE_BYTES = 160,
 	PROFILE_SAMPLE_NODES = 16,
 	PROFILE_NODES_MIN = 64 << 10,
@@ -68,13 +68,16 @@ static uint64_t fixed_bytes(const struct heap_extent *extent)
 }
 
 /* A run of edges that outgrows its chunk is copied to one of twice its size. */
-static uint64_t edge_bytes(const struct heap_extent *extent, unsigned threads)
+static uint64_t edge_bytes(const struct memory_need_input *input)
 {
-	uint64_t copied = extent->largest_words * threads;
+	const struct heap_extent *extent = input->extent;
+	uint64_t copied = extent->largest_words * input->threads;
+	uint64_t edge = EDGE_BYTES + (input->questions.roots ? NOTE_BYTES : 0);
 
 	if (copied > extent->pointer_words)
 		copied = extent->pointer_words;
-	return EDGE_BYTES * (extent->pointer_words + 2 * copied) + (uint64_t)threads * CHUNK_BYTES;
+	return edge * (extent->pointer_words + 2 * copied) +
+	       (uint64_t)input->threads * CHUNK_BYTES / EDGE_BYTES * edge;
 }
 
 static uint64_t max(uint64_t a, uint64_t b)
@@ -147,9 +150,7 @@ static uint64_t least_bytes_of_questions(const struct memory_need_input *input)
 	uint64_t bytes = 0;
 
 	if (questions->roots)
-		bytes += extent->spans * WALK_SPAN_BYTES + extent->slots / 8;
-	if (questions->walks)
-		bytes += extent->slots * WALK_SLOT_BYTES + extent->slots * (WALK_SLOT_BITS - 1) / 8;
+		bytes += extent->spans * WALK_SPAN_BYTES + extent->slots * WALK_SLOT_BYTES;
 	if (questions->copies)
 		bytes += extent->pointer_words * 8 + extent->spans * 8;
 	if (questions->retained)
@@ -181,13 +182,11 @@ static uint64_t most_bytes_of_questions(const struct memory_need_input *input)
 	if (questions->walks)
 		bytes += extent->slots * WALK_ITEM_BYTES +
 			 extent->pointer_slots * WALK_UNSETTLED_BYTES +
-			 extent->pointer_words * WALK_EDGE_BYTES;
+			 (uint64_t)input->threads * WALK_BATCH_BYTES;
 	if (questions->chains)
 		bytes += extent->slots * WALK_CHAIN_BYTES;
 	if (questions->copies) /* what lies behind the last slot of a span */
 		bytes += extent->pointer_words + extent->spans * GO_PAGE_SIZE;
-	else if (questions->walks) /* it is copied where there is enough for both */
-		bytes += extent->pointer_words * 9 + extent->spans * (GO_PAGE_SIZE + 8);
 	return bytes;
 }
 
@@ -208,8 +207,8 @@ void memory_need_find(const struct memory_need_input *input, struct memory_need 
 	ret->base = base;
 	ret->plain = base + fixed_bytes(extent);
 	ret->least = ret->plain + least_bytes_of_questions(input);
-	ret->enough = ret->least + base / 8 + edge_bytes(extent, input->threads) +
-		      label_bytes(input) + most_bytes_of_questions(input) +
+	ret->enough = ret->least + base / 8 + edge_bytes(input) + label_bytes(input) +
+		      most_bytes_of_questions(input) +
 		      (uint64_t)input->goroutines * GOROUTINE_BYTES;
 	if (!input->spans_read)
 		ret->enough += extent->spans * SPAN_READING_BYTES;
