@@ -197,16 +197,23 @@ static struct error *add_param(struct placing *p)
 	return built_list_add(&p->c->b->params, &param);
 }
 
+/* Names of the program have no point, some of the compiler's begin with one ("&.autotmp_9"). */
+static const char *point_in(const char *name)
+{
+	if (*name == '&')
+		name++;
+	return *name ? strchr(name + 1, '.') : NULL;
+}
+
 /*
  * Of a variable that was taken apart, "x.ptr" or "x.data" may be there beside x, in its place in
- * the frame for all of the function; x is where it is at the time, and may be nowhere. Names of the
- * program have no point, some of the compiler's begin with one.
+ * the frame for all of the function; x is where it is at the time, and may be nowhere.
  *
  * cmd/compile/internal/ssagen/ssa.go, SplitSlot; ssa/func.go, SplitSlice, SplitInterface.
  */
 static struct error *name_local(struct collecting *c, const char *name, struct built_local *local)
 {
-	const char *point = name && *name ? strchr(name + 1, '.') : NULL;
+	const char *point = name ? point_in(name) : NULL;
 
 	if (!point)
 		return builder_name(c->b, name, &local->name);
