@@ -107,7 +107,8 @@ static void judge_met(const struct reference_walk *walk, struct piece *piece, st
 	piece->bytes += span->elem_size;
 	if (walk->wastes) {
 		used = used_bytes(walk, c);
-		if (used < span->elem_size && span->elem_size - used >= WASTE_ELSEWHERE) {
+		if (!span->size_class ||
+		    (used < span->elem_size && span->elem_size - used >= WASTE_ELSEWHERE)) {
 			c->outcome |= OUTCOME_USED;
 			piece->used++;
 		}
@@ -218,14 +219,17 @@ static void place_in_order(struct placing *p, const struct walk_span *span,
 	struct reference_walk *walk = p->walk;
 	uint64_t used = used_bytes(walk, c);
 
-	walk->order[p->place] = c->object;
+	if (used > span->elem_size)
+		used = span->elem_size;
+	if (walk->order)
+		walk->order[p->place] = c->object;
 	walk->parents[p->place] = c->parent;
 	walk->places_steps[p->place] = c->step;
 	walk->size_classes[p->place] = span->size_class;
 	if (c->outcome & OUTCOME_USED) {
 		walk->wastes[p->place] = WASTE_ELSEWHERE;
-		*p->used++ = (struct walk_used){ .place = p->place, .bytes = used };
-	} else if (used < span->elem_size) {
+		*p->used++ = (struct walk_used){ p->place, span->elem_size, used };
+	} else {
 		walk->wastes[p->place] = (uint8_t)(span->elem_size - used);
 	}
 }
@@ -246,7 +250,7 @@ static void place_one(struct placing *p, struct candidate *c)
 {
 	const struct walk_span *span = walk_span_of(p->walk, c->object);
 
-	if (p->walk->order)
+	if (p->walk->parents)
 		place_in_order(p, span, c);
 	if (c->outcome & OUTCOME_GOES_ON)
 		place_item(p, span, c);

@@ -170,6 +170,14 @@ static void sort_pass(const struct walk_item *from, struct walk_item *to, uint64
 		to[starts[from[i].object >> shift & (RADIX - 1)]++] = from[i];
 }
 
+static void swap(struct reference_list *a, struct reference_list *b)
+{
+	struct reference_list c = *a;
+
+	*a = *b;
+	*b = c;
+}
+
 static int by_object(const void *left, const void *right)
 {
 	const struct walk_item *a = left, *b = right;
@@ -179,9 +187,10 @@ static int by_object(const void *left, const void *right)
 	return a->extent < b->extent ? -1 : a->extent > b->extent;
 }
 
-static struct error *sort(struct reference_walk *walk, struct reference_list *list)
+/* With a list that is empty for help, whose pages may become the other one's. */
+static struct error *sort(const struct reference_walk *walk, struct reference_list *list,
+			  struct reference_list *other)
 {
-	struct reference_list *other = &walk->sorted;
 	struct error *err;
 
 	if (is_sorted(list->pages.data, list->count))
@@ -194,12 +203,10 @@ static struct error *sort(struct reference_walk *walk, struct reference_list *li
 	if (err)
 		return err;
 	for (unsigned shift = 0; walk->lookup->object_end >> shift; shift += RADIX_BITS) {
-		struct reference_list swap = *list;
-
 		sort_pass(list->pages.data, other->pages.data, list->count, shift);
 		other->count = list->count;
-		*list = *other;
-		*other = swap;
+		list->count = 0;
+		swap(list, other);
 		if (shift + RADIX_BITS >= 32)
 			break;
 	}
@@ -207,14 +214,6 @@ static struct error *sort(struct reference_walk *walk, struct reference_list *li
 }
 
 /* ---- levels ---- */
-
-static void swap(struct reference_list *a, struct reference_list *b)
-{
-	struct reference_list c = *a;
-
-	*a = *b;
-	*b = c;
-}
 
 struct error *walk_levels(struct reference_walk *walk, struct expander **expanders)
 {
@@ -224,7 +223,7 @@ struct error *walk_levels(struct reference_walk *walk, struct expander **expande
 		swap(&walk->frontier, &walk->next);
 		swap(&walk->extents, &walk->next_extents);
 		walk->next.count = walk->next_extents.count = 0;
-		err = sort(walk, &walk->frontier);
+		err = sort(walk, &walk->frontier, &walk->next);
 		if (!err)
 			err = run_list(walk, expanders, expand_items, &walk->frontier);
 	}
@@ -240,6 +239,6 @@ struct error *walk_rest(struct reference_walk *walk, struct expander **expanders
 		return NULL;
 	swap(&walk->rest, &walk->next_rest);
 	walk->next_rest.count = 0;
-	err = sort(walk, &walk->rest);
+	err = sort(walk, &walk->rest, &walk->next_rest);
 	return err ? err : run_list(walk, expanders, expand_rest, &walk->rest);
 }

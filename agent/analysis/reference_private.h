@@ -90,10 +90,10 @@ enum {
 	PIECE_CANDIDATES_MAX = STATE_CLAIMS_MAX / PIECES_MAX,
 };
 
-/* The bytes of an object's block that are in use, where that is not told by a byte. */
+/* An object's bytes, and those in use, where two bytes do not tell that. */
 struct walk_used {
 	uint32_t place;
-	uint64_t bytes;
+	uint64_t bytes, used_bytes;
 };
 
 /* The name of the roots that finalizers of one type are. */
@@ -117,7 +117,8 @@ struct reference_walk {
 
 	/* By place. */
 	struct pages order_pages, parent_pages, step_pages, class_pages, waste_pages;
-	uint32_t *order, *parents, *places_steps;
+	uint32_t *order; /* objects; NULL: nobody asks for them */
+	uint32_t *parents, *places_steps;
 	uint8_t *size_classes; /* so that a size takes no look at the object's span */
 	uint8_t *wastes;       /* bytes of the block that are not in use; WASTE_ELSEWHERE */
 	uint64_t class_sizes[SIZE_CLASSES_MAX];
@@ -128,10 +129,10 @@ struct reference_walk {
 	struct pages state_pages;
 	_Atomic walk_state *states;
 
-	struct unsettled_table unsettled;             /* of objects with pointers */
-	struct reference_list frontier, next, sorted; /* of struct walk_item */
-	struct reference_list extents, next_extents;  /* of struct extent */
-	struct candidate_list lists[WORKERS_MAX];     /* by thread: what it found */
+	struct unsettled_table unsettled;            /* of objects with pointers */
+	struct reference_list frontier, next;        /* of struct walk_item */
+	struct reference_list extents, next_extents; /* of struct extent */
+	struct candidate_list lists[WORKERS_MAX];    /* by thread: what it found */
 	struct reference_list rest,
 	    next_rest; /* of struct walk_item: objects in part unexplained */
 

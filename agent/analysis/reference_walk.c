@@ -54,7 +54,7 @@ static struct error *describe_spans(struct reference_walk *walk)
 
 static void init_lists(struct reference_walk *walk)
 {
-	struct reference_list *items[] = { &walk->frontier, &walk->next, &walk->sorted, &walk->rest,
+	struct reference_list *items[] = { &walk->frontier, &walk->next, &walk->rest,
 					   &walk->next_rest };
 
 	for (size_t i = 0; i < sizeof(items) / sizeof(items[0]); i++)
@@ -112,9 +112,9 @@ struct error *reference_walk_new(const struct reference_input *input, struct ref
 /* What only the walking itself needs. */
 static void free_work(struct reference_walk *walk)
 {
-	struct reference_list *lists[] = { &walk->frontier,     &walk->next,      &walk->sorted,
-					   &walk->rest,         &walk->next_rest, &walk->extents,
-					   &walk->next_extents, &walk->seeds,     &walk->revived };
+	struct reference_list *lists[] = { &walk->frontier,  &walk->next,    &walk->rest,
+					   &walk->next_rest, &walk->extents, &walk->next_extents,
+					   &walk->seeds,     &walk->revived };
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
 		reference_list_fini(lists[i]);
@@ -156,7 +156,8 @@ static struct error *make_places(struct reference_walk *walk, const struct mark 
 	walk->live_count = (uint32_t)live;
 	if (walk->input.types_only)
 		live = 0; /* what there is by place stays empty */
-	err = pages_init(&walk->order_pages, &walk->budget, live * sizeof(*walk->order));
+	err = pages_init(&walk->order_pages, &walk->budget,
+			 walk->input.anonymous ? 0 : live * sizeof(*walk->order));
 	if (!err)
 		err = pages_init(&walk->parent_pages, &walk->budget, live * sizeof(*walk->parents));
 	if (!err)
@@ -377,15 +378,8 @@ uint32_t reference_walk_object(const struct reference_walk *walk, uint32_t place
 	return walk->order[place];
 }
 
-static uint64_t size_at(const struct reference_walk *walk, uint32_t place)
-{
-	if (walk->size_classes[place])
-		return walk->class_sizes[walk->size_classes[place]];
-	return span_table_span_of(walk->graph->spans, walk->order[place])->elem_size;
-}
-
 /* They are listed in the order of places. */
-static uint64_t find_used(const struct reference_walk *walk, uint32_t place)
+static const struct walk_used *find_used(const struct reference_walk *walk, uint32_t place)
 {
 	uint64_t low = 0, high = walk->used.count;
 
@@ -398,7 +392,7 @@ static uint64_t find_used(const struct reference_walk *walk, uint32_t place)
 		else
 			high = middle;
 	}
-	return ((const struct walk_used *)reference_list_at(&walk->used, low))->bytes;
+	return reference_list_at(&walk->used, low);
 }
 
 struct reference reference_walk_at(const struct reference_walk *walk, uint32_t place)
@@ -407,17 +401,21 @@ struct reference reference_walk_at(const struct reference_walk *walk, uint32_t p
 	struct reference reference = {
 		.parent = parent,
 		.step = walk->places_steps[place],
-		.bytes = size_at(walk, place),
+		.bytes = walk->class_sizes[walk->size_classes[place]],
 	};
 
 	if (walk_is_root(parent)) {
 		reference.parent = REFERENCE_ROOT;
 		reference.root = walk_root_parent(parent);
 	}
-	if (walk->wastes[place] == WASTE_ELSEWHERE)
-		reference.used_bytes = find_used(walk, place);
-	else
+	if (walk->wastes[place] == WASTE_ELSEWHERE) {
+		const struct walk_used *used = find_used(walk, place);
+
+		reference.bytes = used->bytes;
+		reference.used_bytes = used->used_bytes;
+	} else {
 		reference.used_bytes = reference.bytes - walk->wastes[place];
+	}
 	return reference;
 }
 

@@ -34,6 +34,7 @@ struct reference_input {
 	const struct variable_table *variables;
 	struct go_types *types;
 	bool types_only; /* there will be no places, which take more memory than anything else */
+	bool anonymous;  /* places are not asked for their objects */
 	unsigned thread_count;
 	uint64_t memory_limit; /* bytes; 0: none. ERROR_OUT_OF_MEMORY says what it would need. */
 };
@@ -60,7 +61,8 @@ type_id reference_walk_type(const struct reference_walk *walk, uint32_t object, 
 
 /* Live objects in the order of the walk, each after what it was met from: 0 to count - 1. */
 uint32_t reference_walk_count(const struct reference_walk *walk);
-uint32_t reference_walk_object(const struct reference_walk *walk, uint32_t place);
+uint32_t reference_walk_object(const struct reference_walk *walk,
+			       uint32_t place); /* not anonymous */
 
 enum { REFERENCE_ROOT = UINT32_MAX };
 

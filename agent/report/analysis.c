@@ -47,6 +47,14 @@ static bool wants_chains(const struct analysis *analysis)
 	return r->keeps || analysis_wants_chains(r->analysis);
 }
 
+/* A profile alone asks for no object. */
+static bool wants_objects(const struct analysis *analysis)
+{
+	const struct decode_request *r = analysis->decoded->request;
+
+	return r->keeps || analysis_wants_objects(r->analysis);
+}
+
 /* What is held for the objects beside graph and marking. */
 static uint64_t memory_taken(const struct analysis *a)
 {
@@ -94,6 +102,7 @@ static struct error *prepare_walk(struct analysis *a)
 		.variables = a->variables,
 		.types = a->types,
 		.types_only = !wants_chains(a),
+		.anonymous = !wants_objects(a),
 		.thread_count = d->request->worker_count,
 		.memory_limit = memory_left(a),
 	};

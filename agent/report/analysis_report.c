@@ -24,6 +24,11 @@ bool analysis_wants_chains(const Goheapd__Analysis *query)
 	return query->profile || query->object;
 }
 
+bool analysis_wants_objects(const Goheapd__Analysis *query)
+{
+	return query->object || (query->profile && query->profile->retained);
+}
+
 bool analysis_wants_retained(const Goheapd__Analysis *query)
 {
 	return (query->profile && query->profile->retained) ||

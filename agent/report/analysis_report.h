@@ -19,6 +19,9 @@ bool analysis_wants_names(const Goheapd__Analysis *query);
 /* And chains, or only types? */
 bool analysis_wants_chains(const Goheapd__Analysis *query);
 
+/* And which objects the chains go through? */
+bool analysis_wants_objects(const Goheapd__Analysis *query);
+
 /* Does any part of it tell retained sizes, for which dominators are needed? */
 bool analysis_wants_retained(const Goheapd__Analysis *query);
 

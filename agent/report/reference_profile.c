@@ -39,7 +39,7 @@ enum {
 };
 
 /* What lies below a place is told in words up to here, which is enough for any node. */
-#define BELOW_MAX UINT32_MAX
+#define BELOW_MAX  UINT32_MAX
 #define WORD_BYTES UINT64_C(8)
 
 /* The node that a step from another one led to, the last time. */
@@ -55,10 +55,12 @@ struct profiling {
 	const struct dominators *tree_of; /* of retained sizes; NULL: these are not asked for */
 	uint32_t count;                   /* places */
 	struct budget budget;
-	struct pages below_pages, node_pages, root_pages;
-	uint32_t *below; /* by place: words of the object and of all that was met from it, at most
-			    BELOW_MAX */
-	uint32_t *nodes; /* by place; of retained sizes by object */
+	struct pages node_pages, root_pages;
+	/*
+	 * By place: words of the object and of all that was met from it, at most BELOW_MAX; then,
+	 * once it has been entered, its node. Of retained sizes nodes, by object.
+	 */
+	uint32_t *nodes;
 	uint32_t *roots; /* of retained sizes: by place, the number of its chain's root */
 	uint64_t total;
 	uint32_t max_nodes;
@@ -72,7 +74,6 @@ static void profiling_free(struct profiling *p)
 	if (!p)
 		return;
 	frame_tree_fini(&p->tree);
-	pages_fini(&p->below_pages);
 	pages_fini(&p->node_pages);
 	pages_fini(&p->root_pages);
 	free(p);
@@ -84,25 +85,29 @@ static void add_below(uint32_t *below, uint64_t words)
 	*below = words < BELOW_MAX - *below ? *below + (uint32_t)words : BELOW_MAX;
 }
 
-static struct error *sum_up(struct profiling *p)
+static struct error *make_room(struct profiling *p)
 {
-	struct error *err = pages_init(&p->below_pages, &p->budget, p->count * sizeof(*p->below));
+	struct error *err = pages_init(&p->node_pages, &p->budget, p->count * sizeof(*p->nodes));
 
-	if (!err)
-		err = pages_init(&p->node_pages, &p->budget, p->count * sizeof(*p->nodes));
-	if (err)
-		return err;
-	p->below = p->below_pages.data;
 	p->nodes = p->node_pages.data;
+	return err;
+}
+
+static void sum_up(struct profiling *p)
+{
+	uint32_t *below = p->nodes;
+
+	if (p->count)
+		memset(below, 0, p->count * sizeof(*below));
+	p->total = 0;
 	for (uint32_t place = p->count; place-- > 0;) {
 		struct reference reference = reference_walk_at(p->walk, place);
 
-		add_below(&p->below[place], reference.bytes / WORD_BYTES);
+		add_below(&below[place], reference.bytes / WORD_BYTES);
 		p->total += reference.bytes;
 		if (reference.parent < place)
-			add_below(&p->below[reference.parent], p->below[place]);
+			add_below(&below[reference.parent], below[place]);
 	}
-	return NULL;
 }
 
 /* What an object dominates is known already. */
@@ -127,11 +132,12 @@ static struct error *sum_up_retained(struct profiling *p)
 	return NULL;
 }
 
+/* Of a place that has not been entered. */
 static uint64_t below(const struct profiling *p, uint32_t place)
 {
 	if (p->tree_of)
 		return dominators_retained(p->tree_of, reference_walk_object(p->walk, place));
-	return p->below[place] * WORD_BYTES;
+	return p->nodes[place] * WORD_BYTES;
 }
 
 /* ---- from places to nodes ---- */
@@ -362,6 +368,8 @@ static struct error *make_tree(struct profiling *p)
 	struct error *err = NULL;
 
 	frame_tree_fini(&p->tree);
+	if (!p->tree_of)
+		sum_up(p);
 	for (size_t i = 0; i < MEMO_SIZE; i++)
 		p->memos[i].result = 0;
 	for (uint32_t place = 0; place < p->count && !err; place++) {
@@ -505,7 +513,7 @@ struct error *reference_profile_fill(const struct analysed *analysed,
 	p->budget.limit = analysed->memory_limit;
 	if (query->retained)
 		p->tree_of = retained_dominators(analysed->retained);
-	err = query->retained ? sum_up_retained(p) : sum_up(p);
+	err = query->retained ? sum_up_retained(p) : make_room(p);
 	if (!err)
 		err = make_small_tree(p);
 	if (err)
