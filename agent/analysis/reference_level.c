@@ -20,6 +20,7 @@ enum {
 	ALONE_MAX = 4 * EXPAND_ITEMS_MAX, /* items that one thread expands as quickly */
 	RADIX_BITS = 11,
 	RADIX = 1 << RADIX_BITS,
+	SORT_PASSES = 2,
 };
 
 typedef struct error *(*expand_function)(struct expander *expander, const struct walk_item *items,
@@ -187,6 +188,16 @@ static int by_object(const void *left, const void *right)
 	return a->extent < b->extent ? -1 : a->extent > b->extent;
 }
 
+/* Where there are very many objects, neighbours need no order among themselves. */
+static unsigned first_shift(const struct reference_walk *walk)
+{
+	unsigned shift = 0;
+
+	while (walk->lookup->object_end >> shift >> (SORT_PASSES * RADIX_BITS))
+		shift++;
+	return shift;
+}
+
 /* With a list that is empty for help, whose pages may become the other one's. */
 static struct error *sort(const struct reference_walk *walk, struct reference_list *list,
 			  struct reference_list *other)
@@ -202,13 +213,12 @@ static struct error *sort(const struct reference_walk *walk, struct reference_li
 	err = reference_list_reserve(other, list->count);
 	if (err)
 		return err;
-	for (unsigned shift = 0; walk->lookup->object_end >> shift; shift += RADIX_BITS) {
-		sort_pass(list->pages.data, other->pages.data, list->count, shift);
+	for (unsigned pass = 0; pass < SORT_PASSES; pass++) {
+		sort_pass(list->pages.data, other->pages.data, list->count,
+			  first_shift(walk) + pass * RADIX_BITS);
 		other->count = list->count;
 		list->count = 0;
 		swap(list, other);
-		if (shift + RADIX_BITS >= 32)
-			break;
 	}
 	return NULL;
 }

@@ -395,7 +395,7 @@ static const struct walk_used *find_used(const struct reference_walk *walk, uint
 	return reference_list_at(&walk->used, low);
 }
 
-struct reference reference_walk_at(const struct reference_walk *walk, uint32_t place)
+static struct reference reference_at(const struct reference_walk *walk, uint32_t place)
 {
 	uint32_t parent = walk->parents[place];
 	struct reference reference = {
@@ -417,6 +417,13 @@ struct reference reference_walk_at(const struct reference_walk *walk, uint32_t p
 		reference.used_bytes = reference.bytes - walk->wastes[place];
 	}
 	return reference;
+}
+
+void reference_walk_read(const struct reference_walk *walk, uint32_t first, uint32_t count,
+			 struct reference *ret)
+{
+	for (uint32_t i = 0; i < count; i++)
+		ret[i] = reference_at(walk, first + i);
 }
 
 uint32_t reference_walk_root_count(const struct reference_walk *walk)

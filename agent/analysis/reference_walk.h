@@ -76,7 +76,17 @@ struct reference {
 				size */
 };
 
-struct reference reference_walk_at(const struct reference_walk *walk, uint32_t place);
+/* Of count places from first on. */
+void reference_walk_read(const struct reference_walk *walk, uint32_t first, uint32_t count,
+			 struct reference *ret);
+
+static inline struct reference reference_walk_at(const struct reference_walk *walk, uint32_t place)
+{
+	struct reference reference;
+
+	reference_walk_read(walk, place, 1, &reference);
+	return reference;
+}
 
 /* The root with this number: its variable, and the goroutine or ROOT_NO_GOROUTINE. */
 struct reference_root {

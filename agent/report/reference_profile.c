@@ -36,6 +36,8 @@ enum {
 	NODES_MIN = 64 << 10,
 	ENOUGH_FACTOR = 4,
 	MEMO_SIZE = 4096, /* a power of two */
+	BATCH_PLACES = 256,
+	NODES_AHEAD = 8, /* places whose parents' nodes are looked at soon */
 };
 
 /* What lies below a place is told in words up to here, which is enough for any node. */
@@ -67,6 +69,7 @@ struct profiling {
 	uint64_t enough; /* bytes of a node that is gone on from */
 	struct frame_tree tree;
 	struct memo memos[MEMO_SIZE];
+	struct reference batch[BATCH_PLACES];
 };
 
 static void profiling_free(struct profiling *p)
@@ -93,6 +96,20 @@ static struct error *make_room(struct profiling *p)
 	return err;
 }
 
+/* Up to BATCH_PLACES; what is known of their parents, anywhere before them, is looked at soon. */
+static void read_places(struct profiling *p, uint32_t first, uint32_t count)
+{
+	reference_walk_read(p->walk, first, count, p->batch);
+	for (uint32_t i = 0; i < count && !p->tree_of; i++)
+		if (p->batch[i].parent < p->count)
+			__builtin_prefetch(&p->nodes[p->batch[i].parent], 1);
+}
+
+static uint32_t batch_of(uint32_t places)
+{
+	return places < BATCH_PLACES ? places : BATCH_PLACES;
+}
+
 static void sum_up(struct profiling *p)
 {
 	uint32_t *below = p->nodes;
@@ -100,13 +117,20 @@ static void sum_up(struct profiling *p)
 	if (p->count)
 		memset(below, 0, p->count * sizeof(*below));
 	p->total = 0;
-	for (uint32_t place = p->count; place-- > 0;) {
-		struct reference reference = reference_walk_at(p->walk, place);
+	for (uint32_t end = p->count; end;) {
+		uint32_t count = batch_of(end);
 
-		add_below(&below[place], reference.bytes / WORD_BYTES);
-		p->total += reference.bytes;
-		if (reference.parent < place)
-			add_below(&below[reference.parent], below[place]);
+		read_places(p, end - count, count);
+		for (uint32_t i = count; i-- > 0;) {
+			const struct reference *reference = &p->batch[i];
+			uint32_t place = end - count + i;
+
+			add_below(&below[place], reference->bytes / WORD_BYTES);
+			p->total += reference->bytes;
+			if (reference->parent < place)
+				add_below(&below[reference->parent], below[place]);
+		}
+		end -= count;
 	}
 }
 
@@ -346,23 +370,42 @@ static struct error *enter_dominated(struct profiling *p, uint32_t place,
 	return NULL;
 }
 
-static struct error *enter_place(struct profiling *p, uint32_t place)
+static struct error *enter_place(struct profiling *p, uint32_t place,
+				 const struct reference *reference)
 {
-	struct reference reference = reference_walk_at(p->walk, place);
 	struct frame_tree_sizes *own;
 	uint32_t node;
-	struct error *err = p->tree_of ? enter_dominated(p, place, &reference, &node)
-				       : enter_chain(p, place, &reference, &node);
+	struct error *err = p->tree_of ? enter_dominated(p, place, reference, &node)
+				       : enter_chain(p, place, reference, &node);
 
 	if (err)
 		return err;
 	own = &p->tree.nodes[node].own;
 	own->objects++;
-	own->bytes += reference.bytes;
-	own->used_bytes += reference.used_bytes;
+	own->bytes += reference->bytes;
+	own->used_bytes += reference->used_bytes;
 	return NULL;
 }
 
+static void prefetch_node(const struct profiling *p, uint32_t parent)
+{
+	if (parent < p->count && p->nodes[parent] < p->tree.node_count)
+		__builtin_prefetch(&p->tree.nodes[p->nodes[parent]], 1);
+}
+
+static struct error *enter_batch(struct profiling *p, uint32_t first, uint32_t count)
+{
+	struct error *err = NULL;
+
+	for (uint32_t i = 0; i < count && !err && p->tree.node_count <= p->max_nodes; i++) {
+		if (i + NODES_AHEAD < count && !p->tree_of)
+			prefetch_node(p, p->batch[i + NODES_AHEAD].parent);
+		err = enter_place(p, first + i, &p->batch[i]);
+	}
+	return err;
+}
+
+/* Stops where there are too many nodes. */
 static struct error *make_tree(struct profiling *p)
 {
 	struct error *err = NULL;
@@ -372,10 +415,12 @@ static struct error *make_tree(struct profiling *p)
 		sum_up(p);
 	for (size_t i = 0; i < MEMO_SIZE; i++)
 		p->memos[i].result = 0;
-	for (uint32_t place = 0; place < p->count && !err; place++) {
-		err = enter_place(p, place);
-		if (p->tree.node_count > p->max_nodes)
-			return err;
+	for (uint32_t first = 0; first < p->count && !err && p->tree.node_count <= p->max_nodes;) {
+		uint32_t count = batch_of(p->count - first);
+
+		read_places(p, first, count);
+		err = enter_batch(p, first, count);
+		first += count;
 	}
 	return err;
 }
