@@ -214,6 +214,41 @@ static void a_capacity_below_the_length_is_the_length(void **state)
 	world_free(world);
 }
 
+/* The same of slices and strings that lie in objects. */
+static void lengths_in_objects_end_with_the_block(void **state)
+{
+	static const struct {
+		uint64_t length, capacity, used;
+	} slices[] = {
+		{ 5, 2, 16 },   { 2, 0, 0 },           { 3, 8, 24 },
+		{ 9, 9, SIZE }, { 200, 200, SIZE },    { 300, 2, 16 },
+		{ 2, 300, 16 }, { UINT64_MAX, 3, 24 }, { UINT64_MAX, UINT64_MAX, SIZE },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(slices) / sizeof(slices[0]); i++) {
+		struct world *world = world_new();
+		struct go_types *types = world->w.types;
+
+		global(world, fake_type_pointer(types, "*[]*main.Node", world->nodes),
+		       address(world, 1), 0, 0);
+		point(world, 1, 0, 2);
+		walked_heap_store(&world->w, 1, 1, slices[i].length);
+		walked_heap_store(&world->w, 1, 2, slices[i].capacity);
+		global(world, fake_type_pointer(types, "*string", world->string), address(world, 3),
+		       0, 0);
+		point(world, 3, 0, PLAIN);
+		walked_heap_store(&world->w, 3, 1, slices[i].length);
+		for (unsigned noted = 0; noted < 2; noted++) {
+			world->w.way.noted = noted;
+			walked_heap_run(&world->w);
+			used(2, slices[i].used);
+			used(PLAIN, slices[i].length < SIZE ? slices[i].length : SIZE);
+		}
+		world_free(world);
+	}
+}
+
 static void a_slice_that_begins_within_a_word_leads_nowhere_wrong(void **state)
 {
 	struct world *world = world_new();
@@ -373,6 +408,7 @@ int main(void)
 		cmocka_unit_test(a_root_that_cannot_be_read_keeps_its_object),
 		cmocka_unit_test(lengths_end_with_the_object),
 		cmocka_unit_test(a_capacity_below_the_length_is_the_length),
+		cmocka_unit_test(lengths_in_objects_end_with_the_block),
 		cmocka_unit_test(a_slice_that_begins_within_a_word_leads_nowhere_wrong),
 		cmocka_unit_test(a_type_larger_than_what_is_left_explains_nothing),
 		cmocka_unit_test(an_interface_holds_nothing_larger_than_the_object),
