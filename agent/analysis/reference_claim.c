@@ -17,11 +17,10 @@ enum { PREFETCH = 16, ALONE_MAX = 4096 /* candidates that one thread settles as 
 /* What became of a candidate. */
 enum {
 	OUTCOME_MET = 1,
-	OUTCOME_GOES_ON = 2,    /* is an item of the next level */
-	OUTCOME_EXTENT = 4,     /* with an extent of its own */
-	OUTCOME_USED = 8,       /* what is used of it has an entry of its own */
-	OUTCOME_SPECIAL = 16,   /* there is more to it */
-	OUTCOME_UNSETTLED = 32, /* other references may tell more of it */
+	OUTCOME_GOES_ON = 2,  /* is an item of the next level */
+	OUTCOME_EXTENT = 4,   /* with an extent of its own */
+	OUTCOME_USED = 8,     /* what is used of it has an entry of its own */
+	OUTCOME_SPECIAL = 16, /* there is more to it */
 };
 
 static uint64_t value_size(const struct reference_walk *walk, shape_id shape)
@@ -103,6 +102,7 @@ static void judge_met(const struct reference_walk *walk, struct piece *piece, st
 
 	state_store(&walk->states[c->object], c->shape | (settled ? STATE_SETTLED : 0));
 	c->outcome = OUTCOME_MET;
+	c->size_class = span->size_class;
 	piece->met++;
 	piece->bytes += span->elem_size;
 	if (walk->wastes) {
@@ -116,7 +116,7 @@ static void judge_met(const struct reference_walk *walk, struct piece *piece, st
 	if (span->noscan)
 		return;
 	if (!settled) {
-		c->outcome |= OUTCOME_SPECIAL | OUTCOME_UNSETTLED;
+		c->outcome |= OUTCOME_SPECIAL;
 		piece->specials++;
 	}
 	if (!shape_is_typed(c->shape) && !span->tells)
@@ -213,34 +213,39 @@ struct placing {
 	struct walk_used *used;
 };
 
-static void place_in_order(struct placing *p, const struct walk_span *span,
-			   const struct candidate *c)
+static uint64_t elem_size_of(const struct reference_walk *walk, const struct candidate *c)
+{
+	return c->size_class ? walk->class_sizes[c->size_class]
+			     : walk_span_of(walk, c->object)->elem_size;
+}
+
+static void place_in_order(struct placing *p, const struct candidate *c)
 {
 	struct reference_walk *walk = p->walk;
-	uint64_t used = used_bytes(walk, c);
+	uint64_t used = used_bytes(walk, c), size = elem_size_of(walk, c);
 
-	if (used > span->elem_size)
-		used = span->elem_size;
+	if (used > size)
+		used = size;
 	if (walk->order)
 		walk->order[p->place] = c->object;
 	walk->parents[p->place] = c->parent;
 	walk->places_steps[p->place] = c->step;
-	walk->size_classes[p->place] = span->size_class;
+	walk->size_classes[p->place] = c->size_class;
 	if (c->outcome & OUTCOME_USED) {
 		walk->wastes[p->place] = WASTE_ELSEWHERE;
-		*p->used++ = (struct walk_used){ p->place, span->elem_size, used };
+		*p->used++ = (struct walk_used){ p->place, size, used };
 	} else {
-		walk->wastes[p->place] = (uint8_t)(span->elem_size - used);
+		walk->wastes[p->place] = (uint8_t)(size - used);
 	}
 }
 
-static void place_item(struct placing *p, const struct walk_span *span, const struct candidate *c)
+static void place_item(struct placing *p, const struct candidate *c)
 {
 	struct walk_item item = { .object = c->object, .place = p->place, .shape = c->shape };
 
 	if (c->outcome & OUTCOME_EXTENT) {
 		*(struct extent *)reference_list_at(&p->walk->next_extents, p->extent) =
-		    extent_of(span, c);
+		    extent_of(walk_span_of(p->walk, c->object), c);
 		item.extent = (uint32_t)++p->extent;
 	}
 	*p->item++ = item;
@@ -248,12 +253,10 @@ static void place_item(struct placing *p, const struct walk_span *span, const st
 
 static void place_one(struct placing *p, struct candidate *c)
 {
-	const struct walk_span *span = walk_span_of(p->walk, c->object);
-
 	if (p->walk->parents)
-		place_in_order(p, span, c);
+		place_in_order(p, c);
 	if (c->outcome & OUTCOME_GOES_ON)
-		place_item(p, span, c);
+		place_item(p, c);
 	c->parent = p->place++; /* for what is special about it */
 }
 

@@ -58,10 +58,11 @@ struct candidate {
 	uint32_t step;
 	shape_id shape;
 	uint64_t offset : 48; /* in the slot */
-	uint64_t kind : 8;
-	uint64_t outcome : 8; /* of claiming it */
-	uint64_t length;      /* elements of an array; of a string bytes */
-	uint64_t capacity;    /* of an array */
+	uint64_t kind : 2;
+	uint64_t outcome : 6;    /* of claiming it */
+	uint64_t size_class : 8; /* of an object that was met by it */
+	uint64_t length;         /* elements of an array; of a string bytes */
+	uint64_t capacity;       /* of an array */
 };
 
 struct candidate_list {

@@ -37,6 +37,7 @@ enum {
 	ENOUGH_FACTOR = 4,
 	MEMO_SIZE = 4096, /* a power of two */
 	BATCH_PLACES = 256,
+	SAVED_PLACES = 1 << 20,
 	NODES_AHEAD = 8, /* places whose parents' nodes are looked at soon */
 };
 
@@ -64,6 +65,8 @@ struct profiling {
 	 */
 	uint32_t *nodes;
 	uint32_t *roots; /* of retained sizes: by place, the number of its chain's root */
+	uint32_t *saved; /* the first SAVED_PLACES of nodes as they were before they were entered */
+	uint32_t entered;
 	uint64_t total;
 	uint32_t max_nodes;
 	uint64_t enough; /* bytes of a node that is gone on from */
@@ -77,6 +80,7 @@ static void profiling_free(struct profiling *p)
 	if (!p)
 		return;
 	frame_tree_fini(&p->tree);
+	free(p->saved);
 	pages_fini(&p->node_pages);
 	pages_fini(&p->root_pages);
 	free(p);
@@ -93,6 +97,9 @@ static struct error *make_room(struct profiling *p)
 	struct error *err = pages_init(&p->node_pages, &p->budget, p->count * sizeof(*p->nodes));
 
 	p->nodes = p->node_pages.data;
+	p->saved = malloc(SAVED_PLACES * sizeof(*p->saved));
+	if (!err && !p->saved)
+		err = &error_nomem;
 	return err;
 }
 
@@ -405,6 +412,24 @@ static struct error *enter_batch(struct profiling *p, uint32_t first, uint32_t c
 	return err;
 }
 
+/* What lies below each place: mostly a tree that grew too large had not entered many. */
+static void find_below(struct profiling *p)
+{
+	if (!p->total || p->entered > SAVED_PLACES)
+		sum_up(p);
+	else
+		memcpy(p->nodes, p->saved, p->entered * sizeof(*p->nodes));
+	p->entered = 0;
+}
+
+/* They are about to be entered. */
+static void save_below(struct profiling *p, uint32_t first, uint32_t count)
+{
+	if (first + count <= SAVED_PLACES)
+		memcpy(&p->saved[first], &p->nodes[first], count * sizeof(*p->nodes));
+	p->entered = first + count;
+}
+
 /* Stops where there are too many nodes. */
 static struct error *make_tree(struct profiling *p)
 {
@@ -412,13 +437,15 @@ static struct error *make_tree(struct profiling *p)
 
 	frame_tree_fini(&p->tree);
 	if (!p->tree_of)
-		sum_up(p);
+		find_below(p);
 	for (size_t i = 0; i < MEMO_SIZE; i++)
 		p->memos[i].result = 0;
 	for (uint32_t first = 0; first < p->count && !err && p->tree.node_count <= p->max_nodes;) {
 		uint32_t count = batch_of(p->count - first);
 
 		read_places(p, first, count);
+		if (!p->tree_of)
+			save_below(p, first, count);
 		err = enter_batch(p, first, count);
 		first += count;
 	}
