@@ -159,7 +159,7 @@ static void prefetch(const struct reference_walk *walk, uint32_t object)
 
 static void judge(const struct reference_walk *walk, struct piece *piece, uint32_t number)
 {
-	struct candidate *candidates = piece->list->items + piece->first;
+	struct candidate *candidates = reference_list_at(piece->list, piece->first);
 
 	piece->met = piece->items = piece->extents = piece->used = piece->specials = 0;
 	piece->bytes = 0;
@@ -262,7 +262,7 @@ static void place_one(struct placing *p, struct candidate *c)
 
 static void place(struct reference_walk *walk, const struct piece *piece)
 {
-	struct candidate *candidates = piece->list->items + piece->first;
+	struct candidate *candidates = reference_list_at(piece->list, piece->first);
 	struct placing p = {
 		.walk = walk,
 		.piece = piece,
@@ -449,7 +449,7 @@ static struct error *take_special(struct reference_walk *walk, const struct cand
 
 static struct error *take_specials(struct reference_walk *walk, const struct piece *piece)
 {
-	const struct candidate *candidates = piece->list->items + piece->first;
+	const struct candidate *candidates = reference_list_at(piece->list, piece->first);
 	struct error *err = NULL;
 
 	for (size_t i = 0; i < piece->count && piece->specials && !err; i++)
@@ -511,7 +511,7 @@ struct error *walk_settle(struct reference_walk *walk, struct piece *pieces, uin
 	return err;
 }
 
-struct error *walk_settle_list(struct reference_walk *walk, struct candidate_list *list)
+struct error *walk_settle_list(struct reference_walk *walk, struct reference_list *list)
 {
 	struct piece piece = { .list = list, .count = list->count };
 	struct error *err = walk_settle(walk, &piece, 1);

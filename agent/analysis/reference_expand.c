@@ -22,21 +22,6 @@ enum {
 	GUESS_WORDS = 4096, /* looked at in one go */
 };
 
-struct error *candidate_add(struct candidate_list *list, struct candidate candidate)
-{
-	if (list->count == list->capacity) {
-		size_t capacity = list->capacity ? list->capacity * 2 : 1024;
-		struct candidate *items = realloc(list->items, capacity * sizeof(*items));
-
-		if (!items)
-			return &error_nomem;
-		list->items = items;
-		list->capacity = capacity;
-	}
-	list->items[list->count++] = candidate;
-	return NULL;
-}
-
 struct error *expander_new(struct reference_walk *walk, struct expander **ret)
 {
 	struct expander *x = calloc(1, sizeof(*x));
@@ -65,7 +50,7 @@ void expander_free(struct expander *x)
 
 struct error *expander_add(struct expander *x, struct candidate candidate)
 {
-	struct candidate_list *list = x->to.list;
+	struct reference_list *list = x->to.list;
 	size_t place = list->count - x->to.first;
 	struct error *err = candidate_add(list, candidate);
 

@@ -32,7 +32,7 @@ struct batch {
 	const struct walk_item *items;
 	uint32_t count;
 	_Atomic uint32_t next;
-	struct candidate_list *lists; /* by thread */
+	struct reference_list *lists; /* by thread */
 	struct piece pieces[PIECES_MAX];
 };
 
@@ -92,7 +92,7 @@ static uint64_t words_of(const struct reference_walk *walk, const struct walk_it
 /* An item that leads to very many objects is expanded alone, and settled bit by bit. */
 static struct error *run_huge(struct reference_walk *walk, struct batch *batch)
 {
-	struct candidate_list *list = &batch->lists[0];
+	struct reference_list *list = &batch->lists[0];
 	struct expansion to = { .list = list, .claims = true, .settles = true };
 	struct error *err;
 

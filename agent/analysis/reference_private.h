@@ -65,15 +65,10 @@ struct candidate {
 	uint64_t capacity;       /* of an array */
 };
 
-struct candidate_list {
-	struct candidate *items;
-	size_t count, capacity;
-};
-
 /* Some candidates that one thread found one after the other, and what became of them. */
 struct piece {
-	struct candidate_list *list;
-	size_t first, count; /* in list */
+	struct reference_list *list; /* of struct candidate */
+	size_t first, count;         /* in list */
 	uint32_t met, items, extents,
 	    used;             /* of those that were met: what each list gets of them */
 	uint32_t first_place; /* of those that were met */
@@ -133,7 +128,7 @@ struct reference_walk {
 	struct unsettled_table unsettled;            /* of objects with pointers */
 	struct reference_list frontier, next;        /* of struct walk_item */
 	struct reference_list extents, next_extents; /* of struct extent */
-	struct candidate_list lists[WORKERS_MAX];    /* by thread: what it found */
+	struct reference_list lists[WORKERS_MAX];    /* of struct candidate, by thread */
 	struct reference_list rest,
 	    next_rest; /* of struct walk_item: objects in part unexplained */
 
@@ -202,7 +197,15 @@ static inline taddr walk_slot_of(const struct walk_span *span, uint32_t object)
 	return span->base + (uint64_t)(object - span->first_object) * span->elem_size;
 }
 
-must_check struct error *candidate_add(struct candidate_list *list, struct candidate candidate);
+static inline struct error *candidate_add(struct reference_list *list, struct candidate candidate)
+{
+	struct candidate *item;
+	struct error *err = reference_list_add(list, (void **)&item);
+
+	if (!err)
+		*item = candidate;
+	return err;
+}
 
 /* reference_claim.c */
 
@@ -223,7 +226,7 @@ must_check struct error *walk_settle(struct reference_walk *walk, struct piece *
 				     uint32_t count);
 
 /* The same for all of a list, claimed as the first piece; empties it. */
-must_check struct error *walk_settle_list(struct reference_walk *walk, struct candidate_list *list);
+must_check struct error *walk_settle_list(struct reference_walk *walk, struct reference_list *list);
 
 /* reference_expand.c */
 
@@ -237,7 +240,7 @@ enum { EXPAND_ITEMS_MAX = 256, HUGE_EDGES = 1 << 17 };
 
 /* Where what is found goes: to the end of a list. */
 struct expansion {
-	struct candidate_list *list;
+	struct reference_list *list;
 	uint32_t piece; /* its number */
 	size_t first;   /* of the list: where the piece begins */
 	bool claims;    /* else it is only looked at */

@@ -236,7 +236,7 @@ static enum seed_rank rank_of(const struct heap_root *root, const struct variabl
 
 struct root_reader {
 	struct expander *expander;
-	struct candidate_list found;
+	struct reference_list found;
 };
 
 /* Has the slot's kind look at the word, as if an object with this one edge were expanded. */
@@ -320,7 +320,8 @@ static struct error *add_root(struct reference_walk *walk, struct root_reader *r
 	if (err)
 		return err;
 	if (reader->found.count)
-		return add_seed(walk, &reader->found.items[0], rank_of(root, &variable, true));
+		return add_seed(walk, reference_list_at(&reader->found, 0),
+				rank_of(root, &variable, true));
 	candidate = (struct candidate){
 		.kind = CANDIDATE_REFERENCE,
 		.object = root->object,
@@ -375,6 +376,7 @@ struct error *walk_read_roots(struct reference_walk *walk)
 	struct root_reader reader = { 0 };
 	struct error *err = expander_new(walk, &reader.expander);
 
+	reference_list_init(&reader.found, &walk->budget, sizeof(struct candidate));
 	if (!err)
 		err = add_timer_root(walk);
 	for (uint64_t i = 0; i < root_set_count(roots) && !err; i++)
@@ -385,7 +387,7 @@ struct error *walk_read_roots(struct reference_walk *walk)
 		if (special->kind == SPECIAL_FINALIZER)
 			err = add_revived(walk, &reader, special);
 	}
-	free(reader.found.items);
+	reference_list_fini(&reader.found);
 	expander_free(reader.expander);
 	return err;
 }
@@ -394,7 +396,7 @@ enum { SETTLE_SEEDS = 1 << 16 };
 
 struct error *walk_claim_seeds(struct reference_walk *walk, enum seed_rank rank)
 {
-	struct candidate_list *list = &walk->lists[0];
+	struct reference_list *list = &walk->lists[0];
 	struct error *err = NULL;
 
 	list->count = 0;

@@ -65,6 +65,8 @@ static void init_lists(struct reference_walk *walk)
 	reference_list_init(&walk->roots, &walk->budget, sizeof(struct reference_root));
 	reference_list_init(&walk->seeds, &walk->budget, sizeof(struct seed));
 	reference_list_init(&walk->revived, &walk->budget, sizeof(struct revived));
+	for (size_t i = 0; i < WORKERS_MAX; i++)
+		reference_list_init(&walk->lists[i], &walk->budget, sizeof(struct candidate));
 	walk->unsettled.budget = &walk->budget;
 }
 
@@ -119,7 +121,7 @@ static void free_work(struct reference_walk *walk)
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
 		reference_list_fini(lists[i]);
 	for (size_t i = 0; i < WORKERS_MAX; i++)
-		free(take(walk->lists[i].items));
+		reference_list_fini(&walk->lists[i]);
 	unsettled_fini(&walk->unsettled);
 	plan_table_free(take(walk->plans));
 	free(take(walk->spans));
