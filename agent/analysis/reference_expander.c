@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "agent/analysis/reference_sudog.h"
 #include "agent/analysis/reference_trie.h"
 
 /* ---- memory ---- */
@@ -219,14 +220,16 @@ struct error *expander_guess_interface(struct expander *x, uint64_t before, uint
 
 /* ---- what objects say themselves ---- */
 
-static bool is_told_by_code(shape_id shape)
+static bool is_told_by_words(shape_id shape)
 {
-	return shape_kind(shape) == SHAPE_FUNC || shape_kind(shape) == SHAPE_TRIE_NODE;
+	return shape_kind(shape) == SHAPE_FUNC || shape_kind(shape) == SHAPE_TRIE_NODE ||
+	       shape_kind(shape) == SHAPE_SUDOG;
 }
 
 bool expander_must_resolve(const struct walk_span *span, shape_id shape)
 {
-	return !span->noscan && (is_told_by_code(shape) || (span->tells && !shape_is_typed(shape)));
+	return !span->noscan &&
+	       (is_told_by_words(shape) || (span->tells && !shape_is_typed(shape)));
 }
 
 static struct error *change(struct expander *x, const struct item_state *state, shape_id to,
@@ -336,6 +339,17 @@ static struct error *resolve_node(struct expander *x, struct item_state *state, 
 		      extent->offset, 1, shape, extent);
 }
 
+static struct error *resolve_sudog(struct expander *x, struct item_state *state, shape_id *shape,
+				   struct extent *extent)
+{
+	type_id type;
+	struct error *err = sudog_type(x, state, extent->offset, shape_type(*shape), &type);
+
+	return err ? err
+		   : change(x, state, shape_of(SHAPE_VALUE, type), extent->offset, 1, shape,
+			    extent);
+}
+
 struct error *expander_resolve(struct expander *x, struct item_state *state, shape_id *shape,
 			       struct extent *extent)
 {
@@ -343,5 +357,7 @@ struct error *expander_resolve(struct expander *x, struct item_state *state, sha
 		return resolve_closure(x, state, shape, extent);
 	if (shape_kind(*shape) == SHAPE_TRIE_NODE)
 		return resolve_node(x, state, shape, extent);
+	if (shape_kind(*shape) == SHAPE_SUDOG)
+		return resolve_sudog(x, state, shape, extent);
 	return resolve_own(x, state, shape, extent);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "agent/analysis/reference_plan_private.h"
+#include "agent/analysis/reference_sudog.h"
 #include "agent/analysis/reference_trie.h"
 
 enum { BUCKETS_MIN = 1024 };
@@ -124,6 +125,13 @@ static bool is_timer(const struct go_type *type)
 	return type->kind == GO_KIND_STRUCT && !strcmp(type->name, "runtime.timer");
 }
 
+static enum shape_kind shape_kind_of(const struct go_type *type)
+{
+	if (trie_is_node(type))
+		return SHAPE_TRIE_NODE;
+	return sudog_is(type) ? SHAPE_SUDOG : SHAPE_VALUE;
+}
+
 struct error *plan_add_pointer(struct plan_table *table, uint64_t offset, type_id elem,
 			       uint32_t step)
 {
@@ -135,7 +143,7 @@ struct error *plan_add_pointer(struct plan_table *table, uint64_t offset, type_i
 	if (type->kind == GO_KIND_INVALID)
 		return NULL;
 	slot.kind = is_timer(type) ? SLOT_TIMER : SLOT_POINTER;
-	slot.shape = shape_of(trie_is_node(type) ? SHAPE_TRIE_NODE : SHAPE_VALUE, elem);
+	slot.shape = shape_of(shape_kind_of(type), elem);
 	err = trie_node_of_inner(table->types, elem, &node);
 	if (node != TYPE_UNKNOWN)
 		slot.shape = shape_of(SHAPE_TRIE_INNER, node);

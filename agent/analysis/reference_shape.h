@@ -38,6 +38,8 @@ enum shape_kind {
 	/* One whose own type nothing tells, when its first byte is read. */
 	SHAPE_TRIE_ENTRY,
 	SHAPE_TRIE_INNER,
+	/* runtime.sudog, until it is known at which channel it waits. */
+	SHAPE_SUDOG,
 	SHAPE_KIND_END
 };
 

@@ -233,12 +233,12 @@ def check_queue(version):
               f"who blocks the finalizers is not named: {sorted(roots)}")
 
 
-def check_cleanups(version):
-    with started(version, "cleanups") as target, unharmed(target.pid):
-        rows = target.hello["rows"]
-        histogram, profile = histogram_of(target), profile_of(target)
-        check_sums(target, histogram, profile)
-        check_none(wrong_rows(histogram, profile, rows), "rows are wrong")
+def check_rows(version, what):
+    with started(version, what) as target, unharmed(target.pid):
+        for mode in ("fork", "stop"):
+            histogram, profile = histogram_of(target, mode=mode), profile_of(target, mode=mode)
+            check_sums(target, histogram, profile, mode=mode)
+            check_none(wrong_rows(histogram, profile, target.hello["rows"]), f"{mode}: rows are wrong")
 
 
 def check_timers(version, godebug, held):
@@ -441,8 +441,10 @@ each("cmd/go is typed", check_go_command, gobuild.VERSIONS if STRESS else ("1.27
 each("strings say how much of their block is used", check_texts)
 each("a list, a map and an emptied map of a million", check_large)
 each("a blocked finalizer with 100,000 objects behind it", check_queue)
-each("a blocked cleanup with 1000 arguments behind it", check_cleanups,
-     [version for version in gobuild.VERSIONS if int(version.split(".")[1]) >= 24])
+each("a blocked cleanup with 1000 arguments behind it", check_rows,
+     [version for version in gobuild.VERSIONS if int(version.split(".")[1]) >= 24], "cleanups")
+each("values that reflect sends are of the channel's type", check_rows,
+     gobuild.VERSIONS if STRESS else ("1.15", "1.25", "1.27"), "reflect")
 each("timers that nobody holds are held by the runtime", check_timers, ("1.15", "1.22"), "", True)
 each("timers that nobody holds are garbage", check_timers, ("1.23", "1.27"), "", False)
 each("old timers that were asked for are held", check_timers, ("1.23", "1.26"), "asynctimerchan=1",

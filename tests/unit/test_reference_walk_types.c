@@ -580,6 +580,68 @@ static void what_waits_in_a_channel_is_in_its_buffer(void **state)
 	world_free(world);
 }
 
+/* The channel says of what type the value is that waits. */
+static void who_waits_at_a_channel_leads_to_its_element(void **state)
+{
+	struct world *world = world_new();
+	const struct go_field fields[] = { { "elem", 8, unsafe_pointer(world) },
+					   { "c", 24, unsafe_pointer(world) } };
+	type_id sudog = fake_type_struct(world->w.types, "runtime.sudog", 32, fields, 2);
+	type_id pointer = fake_type_pointer(world->w.types, "*runtime.sudog", sudog);
+
+	(void)state;
+	world->w.layout.sudog_channel = (struct layout_field){ .offset = 24, .size = 8 };
+	world->w.layout.hchan_elem_type = (struct layout_field){ .offset = 40, .size = 8 };
+	global(world, pointer, A);
+	point(world, A, 1, B);
+	point(world, A, 3, C);
+	store(world, C, 5, PAIR);
+	/* A semaphore's has none. */
+	walked_heap_global(&world->w, "main.other", pointer, D);
+	point(world, D, 1, E);
+	run(world);
+	type(A, "runtime.sudog");
+	type(B, "main.Pair");
+	chain(B, "main.g / elem. (*main.Pair)");
+	type(D, "runtime.sudog");
+	type(E, "?");
+	chain(E, "main.other / $sub_objects$");
+	world_free(world);
+}
+
+/* The same since go1.26; and what waits at a channel that is not in a copy of the heap. */
+static void a_channel_that_was_met_tells_of_its_element(void **state)
+{
+	struct world *world = world_new();
+	const struct go_field traceable[] = { { "vp", 0, unsafe_pointer(world) },
+					      { "vu", 8, world->integer } };
+	const struct go_field fields[] = {
+		{ "elem", 8,
+		  fake_type_struct(world->w.types, "runtime.maybeTraceablePtr", 16, traceable, 2) },
+		{ "c", 24, world->integer }
+	};
+	type_id sudog = fake_type_struct(world->w.types, "runtime.sudog", 32, fields, 2);
+	type_id channel =
+	    fake_types_add(world->w.types, &(struct go_type){ .name = "chan main.Pair",
+							      .kind = GO_KIND_CHAN,
+							      .size = 8,
+							      .ptr_bytes = 8,
+							      .elem = world->pair });
+
+	(void)state;
+	world->w.layout.hchan.size = 48;
+	world->w.layout.sudog_channel = (struct layout_field){ .offset = 24, .size = 8 };
+	world->w.layout.hchan_elem_type = (struct layout_field){ .offset = 40, .size = 8 };
+	walked_heap_global(&world->w, "main.channel", channel, PLAIN);
+	global(world, fake_type_pointer(world->w.types, "*runtime.sudog", sudog), A);
+	point(world, A, 1, B);
+	store(world, A, 3, address(world, PLAIN));
+	run(world);
+	chain(B, "main.g / elem. (runtime.maybeTraceablePtr) / vp. (*main.Pair)");
+	type(B, "main.Pair");
+	world_free(world);
+}
+
 /* ---- what the library has in unsafe pointers, and generic ones ---- */
 
 static void an_atomic_pointer_tells_what_it_points_to(void **state)
@@ -1222,6 +1284,8 @@ int main(void)
 		cmocka_unit_test(words_that_look_like_an_interface_are_taken_for_one),
 		cmocka_unit_test(a_closure_leads_to_what_it_has_captured),
 		cmocka_unit_test(what_waits_in_a_channel_is_in_its_buffer),
+		cmocka_unit_test(who_waits_at_a_channel_leads_to_its_element),
+		cmocka_unit_test(a_channel_that_was_met_tells_of_its_element),
 		cmocka_unit_test(an_atomic_pointer_tells_what_it_points_to),
 		cmocka_unit_test(a_pool_leads_to_what_each_processor_has),
 		cmocka_unit_test(a_pointer_of_a_shape_tells_nothing),
