@@ -344,6 +344,8 @@ struct error *reference_walk_run(struct reference_walk *walk, const struct mark 
 
 /* ---- what it found ---- */
 
+enum { PLACES_AHEAD = 32 }; /* whose parents are looked at soon */
+
 type_id reference_walk_type(const struct reference_walk *walk, uint32_t object, bool *ret_is_array)
 {
 	const struct go_types *types = walk->input.types;
@@ -419,6 +421,39 @@ static struct reference reference_at(const struct reference_walk *walk, uint32_t
 		reference.used_bytes = reference.bytes - walk->wastes[place];
 	}
 	return reference;
+}
+
+static uint64_t words_at(const struct reference_walk *walk, uint32_t place)
+{
+	uint8_t size_class = walk->size_classes[place];
+
+	return (size_class ? walk->class_sizes[size_class] : find_used(walk, place)->bytes) / 8;
+}
+
+static void add_words(uint32_t *to, uint64_t words)
+{
+	*to = words < UINT32_MAX - *to ? *to + (uint32_t)words : UINT32_MAX;
+}
+
+/* Parents are before their places, so from the end each has got all of its own when it is added. */
+uint64_t reference_walk_add_up(const struct reference_walk *walk, uint32_t *words)
+{
+	uint64_t total = 0;
+
+	if (walk->count)
+		memset(words, 0, walk->count * sizeof(*words));
+	for (uint32_t place = walk->count; place-- > 0;) {
+		uint32_t parent = walk->parents[place];
+		uint64_t own = words_at(walk, place);
+
+		if (place >= PLACES_AHEAD && !walk_is_root(walk->parents[place - PLACES_AHEAD]))
+			__builtin_prefetch(&words[walk->parents[place - PLACES_AHEAD]], 1);
+		add_words(&words[place], own);
+		total += own;
+		if (!walk_is_root(parent))
+			add_words(&words[parent], words[place]);
+	}
+	return total * 8;
 }
 
 void reference_walk_read(const struct reference_walk *walk, uint32_t first, uint32_t count,

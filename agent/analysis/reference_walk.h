@@ -80,6 +80,12 @@ struct reference {
 void reference_walk_read(const struct reference_walk *walk, uint32_t first, uint32_t count,
 			 struct reference *ret);
 
+/*
+ * What every place holds with all that was met from it, by place, in words (8 bytes), at most
+ * UINT32_MAX; words has room for it. Returns what all of them hold together, in bytes.
+ */
+uint64_t reference_walk_add_up(const struct reference_walk *walk, uint32_t *words);
+
 static inline struct reference reference_walk_at(const struct reference_walk *walk, uint32_t place)
 {
 	struct reference reference;

@@ -37,17 +37,41 @@ static void tallies_fini(struct tallies *tallies)
 		type_tally_fini(&tallies->of[i]);
 }
 
-static struct error *count_object(const struct counting *counting, const struct span *span,
-				  uint32_t object, struct tallies *tallies)
-{
-	enum object_state state = object_state(counting->analysed, object);
+/* Neighbours that are alike: most objects have some. */
+struct run {
+	enum object_state state;
 	struct object_type type;
+	uint64_t objects;
+};
+
+static struct error *end_run(const struct span *span, const struct run *run,
+			     struct tallies *tallies)
+{
+	if (!run->objects)
+		return NULL;
+	return type_tally_add(&tallies->of[run->state], run->type, run->objects,
+			      run->objects * span->elem_size);
+}
+
+static struct error *count_object(const struct counting *counting, const struct span *span,
+				  uint32_t object, struct run *run, struct tallies *tallies)
+{
+	struct run next = { .state = object_state(counting->analysed, object), .objects = 1 };
 	struct error *err;
 
-	if (state != OBJECT_LIVE && !counting->garbage)
+	if (next.state != OBJECT_LIVE && !counting->garbage)
 		return NULL;
-	err = object_type(counting->analysed, object, &type);
-	return err ? err : type_tally_add(&tallies->of[state], type, 1, span->elem_size);
+	err = object_type(counting->analysed, object, &next.type);
+	if (err)
+		return err;
+	if (run->objects && next.state == run->state && next.type.type == run->type.type &&
+	    next.type.is_array == run->type.is_array) {
+		run->objects++;
+		return NULL;
+	}
+	err = end_run(span, run, tallies);
+	*run = next;
+	return err;
 }
 
 static struct error *count_span(const struct counting *counting, uint32_t index,
@@ -55,14 +79,16 @@ static struct error *count_span(const struct counting *counting, uint32_t index,
 {
 	const struct span_table *spans = graph_spans(counting->analysed->graph);
 	const struct span *span = span_table_at(spans, index);
+	struct run run = { .objects = 0 };
 	struct error *err = NULL;
 
 	if (span->state != SPAN_IN_USE)
 		return NULL;
 	for (uint32_t slot = 0; !err && slot < span->elem_count; slot++)
 		if (span_slot_allocated(spans, span, slot))
-			err = count_object(counting, span, span->first_object + slot, tallies);
-	return err;
+			err =
+			    count_object(counting, span, span->first_object + slot, &run, tallies);
+	return err ? err : end_run(span, &run, tallies);
 }
 
 static struct error *count_some(void *arg, unsigned thread)

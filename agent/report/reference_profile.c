@@ -35,7 +35,7 @@ enum {
 	NODES_PER_SAMPLE = 16,
 	NODES_MIN = 64 << 10,
 	ENOUGH_FACTOR = 4,
-	MEMO_SIZE = 4096, /* a power of two */
+	MEMO_SIZE = 32 << 10, /* a power of two */
 	BATCH_PLACES = 256,
 	SAVED_PLACES = 1 << 20,
 	NODES_AHEAD = 8, /* places whose parents' nodes are looked at soon */
@@ -87,11 +87,6 @@ static void profiling_free(struct profiling *p)
 }
 DEFINE_FREEP(profiling, profiling_free)
 
-static void add_below(uint32_t *below, uint64_t words)
-{
-	*below = words < BELOW_MAX - *below ? *below + (uint32_t)words : BELOW_MAX;
-}
-
 static struct error *make_room(struct profiling *p)
 {
 	struct error *err = pages_init(&p->node_pages, &p->budget, p->count * sizeof(*p->nodes));
@@ -115,30 +110,6 @@ static void read_places(struct profiling *p, uint32_t first, uint32_t count)
 static uint32_t batch_of(uint32_t places)
 {
 	return places < BATCH_PLACES ? places : BATCH_PLACES;
-}
-
-static void sum_up(struct profiling *p)
-{
-	uint32_t *below = p->nodes;
-
-	if (p->count)
-		memset(below, 0, p->count * sizeof(*below));
-	p->total = 0;
-	for (uint32_t end = p->count; end;) {
-		uint32_t count = batch_of(end);
-
-		read_places(p, end - count, count);
-		for (uint32_t i = count; i-- > 0;) {
-			const struct reference *reference = &p->batch[i];
-			uint32_t place = end - count + i;
-
-			add_below(&below[place], reference->bytes / WORD_BYTES);
-			p->total += reference->bytes;
-			if (reference->parent < place)
-				add_below(&below[reference->parent], below[place]);
-		}
-		end -= count;
-	}
 }
 
 /* What an object dominates is known already. */
@@ -416,7 +387,7 @@ static struct error *enter_batch(struct profiling *p, uint32_t first, uint32_t c
 static void find_below(struct profiling *p)
 {
 	if (!p->total || p->entered > SAVED_PLACES)
-		sum_up(p);
+		p->total = reference_walk_add_up(p->walk, p->nodes);
 	else
 		memcpy(p->nodes, p->saved, p->entered * sizeof(*p->nodes));
 	p->entered = 0;

@@ -80,16 +80,11 @@ uint32_t reference_walk_object(const struct reference_walk *walk, uint32_t place
 	return walk->objects[place];
 }
 
-static struct reference reference_at(const struct reference_walk *walk, uint32_t place)
-{
-	return walk->references[place];
-}
-
 void reference_walk_read(const struct reference_walk *walk, uint32_t first, uint32_t count,
 			 struct reference *ret)
 {
 	for (uint32_t i = 0; i < count; i++)
-		ret[i] = reference_at(walk, first + i);
+		ret[i] = walk->references[first + i];
 }
 
 struct reference_root reference_walk_root(const struct reference_walk *walk, uint32_t number)
