@@ -157,6 +157,9 @@ struct error *expander_expand_noted(struct expander *x, struct item_state *state
 	err = find_slots(x, state, slots, ret_done);
 	if (err || !*ret_done)
 		return err;
+	/* What was found in items before this one comes before what this one leads to. */
+	if (x->pending_count)
+		err = expander_flush(x);
 	for (uint32_t i = 0; i < state->edge_count && !err; i++) {
 		uint32_t object = state->edges[i];
 

@@ -17,6 +17,17 @@
 
 /* ---- making it ---- */
 
+/* One size has one class, unless the target says otherwise: then the span is asked each time. */
+static uint8_t take_size_class(struct reference_walk *walk, const struct span *span)
+{
+	uint8_t size_class = span->span_class >> 1;
+	uint64_t *size = &walk->class_sizes[size_class];
+
+	if (!*size)
+		*size = span->elem_size;
+	return *size == span->elem_size ? size_class : 0;
+}
+
 static void describe_span(struct reference_walk *walk, uint32_t i)
 {
 	const struct span *span = span_table_at(walk->graph->spans, i);
@@ -29,7 +40,6 @@ static void describe_span(struct reference_walk *walk, uint32_t i)
 		.elem_size = span->elem_size,
 		.first_object = span->first_object,
 		.reciprocal = slots->reciprocal,
-		.size_class = span->span_class >> 1,
 		.noscan = span->noscan,
 		.large_type = has_objects ? span->large_type : 0,
 	};
@@ -37,7 +47,7 @@ static void describe_span(struct reference_walk *walk, uint32_t i)
 		walk->spans[i + 1].header = (uint8_t)object_header_bytes(walk->input.layout, span);
 	walk->spans[i + 1].tells = walk->spans[i + 1].header || walk->spans[i + 1].large_type;
 	if (has_objects)
-		walk->class_sizes[span->span_class >> 1] = span->elem_size;
+		walk->spans[i + 1].size_class = take_size_class(walk, span);
 }
 
 static struct error *describe_spans(struct reference_walk *walk)

@@ -1,6 +1,9 @@
 /*
  * What a node has at and below it is never less than what its children have, so that folding all
  * nodes below one size folds whole subtrees. The size is the least that leaves few enough.
+ *
+ * Roots that are folded are still told apart by their labels, unless there are more of these than
+ * places are wanted.
  */
 #include "agent/report/frame_tree.h"
 
@@ -156,11 +159,20 @@ struct error *frame_tree_child(struct frame_tree *tree, uint32_t parent, uint32_
 
 /* ---- folding ---- */
 
+/* Roots with the same labels: from which size on one of them at least is folded. */
+struct top {
+	uint64_t least; /* bytes of the smallest that has any */
+	uint32_t labels;
+};
+
 struct folding {
 	struct frame_tree *tree;
 	uint64_t *below;  /* by node: bytes at it and below */
-	uint64_t *sizes;  /* the same in order */
-	bool *has_others; /* by node, and one for the top: something is folded there */
+	uint64_t *sizes;  /* the same, and of nodes alone, in order */
+	bool *has_others; /* by node: something is folded there */
+	struct top *tops;
+	uint32_t top_count;
+	bool keeps_labels;
 };
 
 static void sum_up(struct folding *f)
@@ -174,9 +186,36 @@ static void sum_up(struct folding *f)
 			f->below[tree->nodes[i].parent] += f->below[i];
 }
 
-static uint32_t others_place(const struct folding *f, uint32_t parent)
+/* The labels of a root for what is folded of it. */
+static uint32_t folded_labels(const struct folding *f, const struct frame_tree_node *root)
 {
-	return parent == FRAME_TREE_TOP ? f->tree->node_count : parent;
+	return f->keeps_labels ? root->labels : (uint32_t)FRAME_TREE_NO_LABELS;
+}
+
+static int by_labels(const void *left, const void *right)
+{
+	const struct top *a = left, *b = right;
+
+	if (a->labels != b->labels)
+		return a->labels < b->labels ? -1 : 1;
+	return a->least < b->least ? -1 : a->least > b->least;
+}
+
+static void find_tops(struct folding *f)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < f->tree->node_count; i++) {
+		const struct frame_tree_node *node = &f->tree->nodes[i];
+
+		if (node->parent == FRAME_TREE_TOP && f->below[i])
+			f->tops[count++] = (struct top){ f->below[i], folded_labels(f, node) };
+	}
+	qsort(f->tops, count, sizeof(*f->tops), by_labels);
+	f->top_count = 0;
+	for (uint32_t i = 0; i < count; i++)
+		if (!f->top_count || f->tops[f->top_count - 1].labels != f->tops[i].labels)
+			f->tops[f->top_count++] = f->tops[i];
 }
 
 /* How many places something lies at if what is smaller than size is folded. */
@@ -185,20 +224,24 @@ static uint32_t count_samples(struct folding *f, uint64_t size)
 	const struct frame_tree *tree = f->tree;
 	uint32_t samples = 0;
 
-	memset(f->has_others, 0, (tree->node_count + (size_t)1) * sizeof(*f->has_others));
+	memset(f->has_others, 0, tree->node_count * sizeof(*f->has_others));
 	for (uint32_t i = 0; i < tree->node_count; i++) {
 		const struct frame_tree_node *node = &tree->nodes[i];
 
-		if (f->below[i] < size)
-			f->has_others[others_place(f, node->parent)] = true;
-		else if (node->own.bytes >= size)
+		if (f->below[i] < size) {
+			if (f->below[i] && node->parent != FRAME_TREE_TOP)
+				f->has_others[node->parent] = true;
+		} else if (node->own.bytes >= size) {
 			samples++;
-		else if (node->own.bytes)
+		} else if (node->own.bytes) {
 			f->has_others[i] = true;
+		}
 	}
 	for (uint32_t i = 0; i < tree->node_count; i++)
 		samples += f->has_others[i] && f->below[i] >= size;
-	return samples + f->has_others[tree->node_count];
+	for (uint32_t i = 0; i < f->top_count; i++)
+		samples += f->tops[i].least < size;
+	return samples;
 }
 
 static int by_value(const void *left, const void *right)
@@ -208,19 +251,35 @@ static int by_value(const void *left, const void *right)
 	return *a < *b ? -1 : *a > *b;
 }
 
+/* Only these make a difference, each with one more than itself. */
+static void sort_sizes(struct folding *f)
+{
+	uint32_t count = f->tree->node_count;
+
+	memcpy(f->sizes, f->below, count * sizeof(*f->sizes));
+	for (uint32_t i = 0; i < count; i++)
+		f->sizes[count + i] = f->tree->nodes[i].own.bytes;
+	qsort(f->sizes, count * (size_t)2, sizeof(*f->sizes), by_value);
+}
+
 /* The least size to fold below. */
 static uint64_t find_size(struct folding *f, uint32_t max_samples, uint64_t min_bytes)
 {
-	uint32_t count = f->tree->node_count, low = 0, high = count;
+	uint64_t count = f->tree->node_count * UINT64_C(2), low = 0, high = count;
 
 	if (!min_bytes)
 		min_bytes = 1;
+	f->keeps_labels = true;
+	find_tops(f);
+	if (f->top_count > max_samples) {
+		f->keeps_labels = false;
+		find_tops(f);
+	}
 	if (!count || count_samples(f, min_bytes) <= max_samples)
 		return min_bytes;
-	memcpy(f->sizes, f->below, count * sizeof(*f->sizes));
-	qsort(f->sizes, count, sizeof(*f->sizes), by_value);
+	sort_sizes(f);
 	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
+		uint64_t middle = low + (high - low) / 2;
 
 		if (f->sizes[middle] >= min_bytes &&
 		    count_samples(f, f->sizes[middle] + 1) <= max_samples)
@@ -264,35 +323,43 @@ static struct error *copy_node(const struct frame_tree *from, const struct frame
 	return err ? err : frame_tree_child(into, parent, frame, node->labels, ret);
 }
 
-/* places: by old node its new one, or that of what it was folded at. */
+/* By old node. */
+struct folded {
+	uint32_t place;  /* the new node, or that of what it was folded at */
+	uint32_t labels; /* of its root */
+};
+
 static struct error *fold_node(const struct folding *f, uint32_t i, uint64_t size,
-			       struct frame_tree *into, uint32_t *places)
+			       struct frame_tree *into, struct folded *nodes)
 {
 	const struct frame_tree_node *node = &f->tree->nodes[i];
-	uint32_t parent = node->parent == FRAME_TREE_TOP ? node->parent : places[node->parent];
+	bool is_root = node->parent == FRAME_TREE_TOP;
+	uint32_t parent = is_root ? node->parent : nodes[node->parent].place;
 	struct error *err;
 
+	nodes[i].labels = is_root ? folded_labels(f, node) : nodes[node->parent].labels;
 	if (f->below[i] < size) {
-		places[i] = parent;
-		return node->own.objects ? add_other(into, parent, node->labels, &node->own) : NULL;
+		nodes[i].place = parent;
+		return node->own.objects ? add_other(into, parent, nodes[i].labels, &node->own)
+					 : NULL;
 	}
-	err = copy_node(f->tree, node, parent, into, &places[i]);
+	err = copy_node(f->tree, node, parent, into, &nodes[i].place);
 	if (err || !node->own.objects)
 		return err;
 	if (node->own.bytes < size)
-		return add_other(into, places[i], FRAME_TREE_NO_LABELS, &node->own);
-	add_sizes(&into->nodes[places[i]].own, &node->own);
+		return add_other(into, nodes[i].place, FRAME_TREE_NO_LABELS, &node->own);
+	add_sizes(&into->nodes[nodes[i].place].own, &node->own);
 	return NULL;
 }
 
 static struct error *fold(const struct folding *f, uint64_t size, struct frame_tree *into)
 {
-	uint32_t *places scoped(freep) =
-	    malloc((f->tree->node_count + (size_t)1) * sizeof(*places));
-	struct error *err = places ? NULL : &error_nomem;
+	struct folded *nodes scoped(freep) =
+	    malloc((f->tree->node_count + (size_t)1) * sizeof(*nodes));
+	struct error *err = nodes ? NULL : &error_nomem;
 
 	for (uint32_t i = 0; i < f->tree->node_count && !err; i++)
-		err = fold_node(f, i, size, into, places);
+		err = fold_node(f, i, size, into, nodes);
 	return err;
 }
 
@@ -378,9 +445,10 @@ static struct error *folding_init(struct folding *f, struct frame_tree *tree)
 
 	f->tree = tree;
 	f->below = malloc(count * sizeof(*f->below));
-	f->sizes = malloc(count * sizeof(*f->sizes));
+	f->sizes = malloc(count * 2 * sizeof(*f->sizes));
 	f->has_others = malloc(count * sizeof(*f->has_others));
-	if (!f->below || !f->sizes || !f->has_others)
+	f->tops = malloc(count * sizeof(*f->tops));
+	if (!f->below || !f->sizes || !f->has_others || !f->tops)
 		return &error_nomem;
 	sum_up(f);
 	return NULL;
@@ -391,6 +459,7 @@ static void folding_fini(struct folding *f)
 	free(f->below);
 	free(f->sizes);
 	free(f->has_others);
+	free(f->tops);
 }
 
 static struct error *sort_tree(struct frame_tree *tree, struct frame_tree *into)

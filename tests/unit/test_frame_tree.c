@@ -286,6 +286,21 @@ static void small_roots_are_other_at_the_top(void **state)
 	frame_tree_fini(&tree);
 }
 
+static void small_roots_keep_their_labels_and_what_is_below_them_too(void **state)
+{
+	struct frame_tree tree = { 0 };
+
+	(void)state;
+	add_root(&tree, "a", 1, 100);
+	add_root(&tree, "b", 1, 3);
+	add(&tree, add_root(&tree, "c", 2, 1), "d", 4);
+	add(&tree, add_root(&tree, "e", 2, 0), "f", 2);
+	add_root(&tree, "g", NONE, 1);
+	fold(&tree, ALL, 10);
+	assert_tree(&tree, "a{1} 100; other{2} 7/3; other{1} 3; other 1");
+	frame_tree_fini(&tree);
+}
+
 static void used_bytes_and_objects_are_kept_in_sum(void **state)
 {
 	struct frame_tree tree = { 0 };
@@ -303,20 +318,18 @@ static void used_bytes_and_objects_are_kept_in_sum(void **state)
 
 static void no_more_places_are_left_than_asked_for(void **state)
 {
-	static const struct {
-		uint32_t max;
-		const char *tree;
-	} expected[] = {
-		{ 0, "other 61/6" },
-		{ 1, "other 61/6" },
-		{ 2, "other 31/5; a 30" },
-		{ 4, "a 30; b 10; other 15/3; b/d 6" },
-		{ 5, "a 30; b 10; other 15/3; b/d 6" },
-		{ 6, "a 30; b 10; x 5; y 5; z 5; b/d 6" },
+	static const char *const expected[] = {
+		"other 61/6",
+		"other 61/6",
+		"other 31/5; a 30",
+		"a 30; b; other 15/3; b/other 16/2",
+		"a 30; b 10; other 15/3; b/d 6",
+		"a 30; b 10; other 15/3; b/d 6",
+		"a 30; b 10; x 5; y 5; z 5; b/d 6",
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+	for (uint32_t max = 0; max < sizeof(expected) / sizeof(expected[0]); max++) {
 		struct frame_tree tree = { 0 };
 
 		add(&tree, FRAME_TREE_TOP, "a", 30);
@@ -324,10 +337,23 @@ static void no_more_places_are_left_than_asked_for(void **state)
 		add(&tree, FRAME_TREE_TOP, "x", 5);
 		add(&tree, FRAME_TREE_TOP, "y", 5);
 		add(&tree, FRAME_TREE_TOP, "z", 5);
-		fold(&tree, expected[i].max, 0);
-		assert_tree(&tree, expected[i].tree);
+		fold(&tree, max, 0);
+		assert_tree(&tree, expected[max]);
 		frame_tree_fini(&tree);
 	}
+}
+
+static void of_more_labels_than_places_none_are_left(void **state)
+{
+	struct frame_tree tree = { 0 };
+
+	(void)state;
+	for (uint32_t labels = 0; labels < 8; labels++)
+		add_root(&tree, "a", labels, 5);
+	add_root(&tree, "b", 3, 100);
+	fold(&tree, 3, 0);
+	assert_tree(&tree, "b{3} 100; other 40/8");
+	frame_tree_fini(&tree);
 }
 
 static void the_order_of_adding_does_not_matter(void **state)
@@ -378,7 +404,8 @@ static void make_random(struct frame_tree *tree, uint64_t seed)
 		uint32_t parent =
 		    next(6) && tree->node_count ? (uint32_t)next(tree->node_count) : FRAME_TREE_TOP;
 		const char *name = names[next(8 + (next(20) == 0))];
-		uint32_t node = child(tree, parent, name, NONE);
+		uint32_t labels = parent == FRAME_TREE_TOP && next(2) ? (uint32_t)next(4) : NONE;
+		uint32_t node = child(tree, parent, name, labels);
 		struct frame_tree_sizes *own = &tree->nodes[node].own;
 		uint64_t bytes = next(3) ? UINT64_C(1) << next(12) : 0;
 
@@ -388,11 +415,17 @@ static void make_random(struct frame_tree *tree, uint64_t seed)
 	}
 }
 
-static struct frame_tree_sizes sum_of(const struct frame_tree *tree)
+static struct frame_tree_sizes sum_of(const struct frame_tree *tree, uint32_t labels)
 {
 	struct frame_tree_sizes sum = { 0 };
 
 	for (uint32_t i = 0; i < tree->node_count; i++) {
+		uint32_t root = i;
+
+		while (tree->nodes[root].parent != FRAME_TREE_TOP)
+			root = tree->nodes[root].parent;
+		if (tree->nodes[root].labels != labels)
+			continue;
 		sum.objects += tree->nodes[i].own.objects;
 		sum.bytes += tree->nodes[i].own.bytes;
 		sum.used_bytes += tree->nodes[i].own.used_bytes;
@@ -409,6 +442,19 @@ static uint32_t count_places(const struct frame_tree *tree)
 	return count;
 }
 
+/* Sums by labels are what they were. */
+static void check_sums(const struct frame_tree *tree, const struct frame_tree *before)
+{
+	static const uint32_t labels[] = { 0, 1, 2, 3, NONE };
+
+	for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
+		struct frame_tree_sizes now = sum_of(tree, labels[i]);
+		struct frame_tree_sizes then = sum_of(before, labels[i]);
+
+		assert_memory_equal(&now, &then, sizeof(now));
+	}
+}
+
 static void check_nodes(const struct frame_tree *tree, uint64_t min_bytes)
 {
 	for (uint32_t i = 0; i < tree->node_count; i++) {
@@ -423,22 +469,56 @@ static void check_nodes(const struct frame_tree *tree, uint64_t min_bytes)
 	}
 }
 
-static void sums_are_kept_and_limits_too(void **state)
+/* What one of the smallest size that leaves few enough would leave. */
+static void check_is_finest(const struct frame_tree *tree, uint64_t seed, uint32_t max_samples)
+{
+	uint64_t min_bytes = 1;
+	char expected[64 << 10];
+	struct frame_tree other = { 0 };
+
+	for (;; min_bytes++) {
+		make_random(&other, seed);
+		fold(&other, ALL, min_bytes);
+		if (count_places(&other) <= max_samples)
+			break;
+		frame_tree_fini(&other);
+	}
+	assert_int_equal(other.node_count, tree->node_count);
+	strcpy(expected, show(&other));
+	assert_tree(tree, expected);
+	frame_tree_fini(&other);
+}
+
+static void sums_by_labels_are_kept_and_limits_too(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 0; seed < 200; seed++) {
 		uint32_t max = seed % 3 ? 5 + (uint32_t)next(100) : (uint32_t)ALL;
 		uint64_t min_bytes = seed % 2 ? next(500) : 0;
-		struct frame_tree tree = { 0 };
-		struct frame_tree_sizes before, after;
+		struct frame_tree tree = { 0 }, before = { 0 };
 
 		make_random(&tree, seed);
-		before = sum_of(&tree);
+		make_random(&before, seed);
 		fold(&tree, max, min_bytes);
-		after = sum_of(&tree);
-		assert_memory_equal(&after, &before, sizeof(before));
+		check_sums(&tree, &before);
 		check_nodes(&tree, min_bytes);
 		assert_true(count_places(&tree) <= max);
+		frame_tree_fini(&tree);
+		frame_tree_fini(&before);
+	}
+}
+
+static void no_more_is_folded_than_needed(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < 10; seed++) {
+		uint32_t max = 10 + (uint32_t)seed * 3;
+		struct frame_tree tree = { 0 };
+
+		make_random(&tree, seed);
+		fold(&tree, max, 0);
+		assert_true(count_places(&tree) <= max);
+		check_is_finest(&tree, seed, max);
 		frame_tree_fini(&tree);
 	}
 }
@@ -458,10 +538,13 @@ int main(void)
 		cmocka_unit_test(exactly_as_much_is_not_folded),
 		cmocka_unit_test(what_is_on_the_way_to_much_stays_but_is_other_itself),
 		cmocka_unit_test(small_roots_are_other_at_the_top),
+		cmocka_unit_test(small_roots_keep_their_labels_and_what_is_below_them_too),
 		cmocka_unit_test(used_bytes_and_objects_are_kept_in_sum),
 		cmocka_unit_test(no_more_places_are_left_than_asked_for),
+		cmocka_unit_test(of_more_labels_than_places_none_are_left),
 		cmocka_unit_test(the_order_of_adding_does_not_matter),
-		cmocka_unit_test(sums_are_kept_and_limits_too),
+		cmocka_unit_test(sums_by_labels_are_kept_and_limits_too),
+		cmocka_unit_test(no_more_is_folded_than_needed),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

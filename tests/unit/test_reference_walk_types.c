@@ -515,6 +515,23 @@ static void words_that_look_like_an_interface_are_taken_for_one(void **state)
 	world_free(world);
 }
 
+/* A, which has an interface, has to be read; B, behind it, has not. */
+static void what_is_read_and_what_is_noted_have_one_order(void **state)
+{
+	struct world *world = world_new();
+	type_id any_pointer = fake_type_pointer(world->w.types, "*interface {}", world->any);
+
+	(void)state;
+	walked_heap_global(&world->w, "main.any", any_pointer, A);
+	global(world, world->node_pointer, B);
+	store(world, A, 0, NODE_POINTER);
+	point(world, A, 1, C);
+	point(world, B, 0, C);
+	run(world);
+	chain(C, "main.any / *. (interface {}) / $iface. (*main.Node)");
+	world_free(world);
+}
+
 /* ---- closures ---- */
 
 static void a_closure_leads_to_what_it_has_captured(void **state)
@@ -1282,6 +1299,7 @@ int main(void)
 		cmocka_unit_test(an_interface_of_an_unknown_type_leads_on_all_the_same),
 		cmocka_unit_test(a_variable_may_be_an_interface),
 		cmocka_unit_test(words_that_look_like_an_interface_are_taken_for_one),
+		cmocka_unit_test(what_is_read_and_what_is_noted_have_one_order),
 		cmocka_unit_test(a_closure_leads_to_what_it_has_captured),
 		cmocka_unit_test(what_waits_in_a_channel_is_in_its_buffer),
 		cmocka_unit_test(who_waits_at_a_channel_leads_to_its_element),

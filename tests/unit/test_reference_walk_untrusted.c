@@ -356,6 +356,25 @@ static void what_an_object_says_of_itself_is_checked(void **state)
 	}
 }
 
+/* The runtime has one size for each class; a target need not. */
+static void sizes_are_those_of_the_span_whatever_its_class_says(void **state)
+{
+	struct world *world = world_new();
+
+	(void)state;
+	fake_heap_span(world->w.heap, 2)->span_class =
+	    fake_heap_span(world->w.heap, 0)->span_class;
+	fake_heap_span(world->w.heap, 1)->span_class = 0;
+	global(world, world->pointer, address(world, 1), 0, 0);
+	global(world, world->pointer, address(world, BIG), 0, 0);
+	global(world, world->string, address(world, PLAIN), 5, 0);
+	run(world);
+	used(1, SIZE);
+	used(BIG, BIG_SIZE);
+	used(PLAIN, 5);
+	world_free(world);
+}
+
 /* Containers of the runtime whose parts are not what they should be. */
 static void a_map_whose_blocks_are_unknown_leads_on(void **state)
 {
@@ -414,6 +433,7 @@ int main(void)
 		cmocka_unit_test(an_interface_holds_nothing_larger_than_the_object),
 		cmocka_unit_test(arrays_end_with_the_object),
 		cmocka_unit_test(what_an_object_says_of_itself_is_checked),
+		cmocka_unit_test(sizes_are_those_of_the_span_whatever_its_class_says),
 		cmocka_unit_test(a_map_whose_blocks_are_unknown_leads_on),
 		cmocka_unit_test(a_container_larger_than_its_object_leads_on),
 	};
