@@ -276,12 +276,17 @@ enum { SPANS_AT_ONCE = 1024 };
 
 static uint32_t count_span(const struct reference_walk *walk, const struct span *span)
 {
-	uint32_t typed = 0;
-	bool is_array;
+	uint32_t object = span->first_object, end = object + span->elem_count, typed = 0;
 
-	for (uint32_t slot = 0; slot < span->elem_count; slot++)
-		if (reference_walk_type(walk, span->first_object + slot, &is_array) != TYPE_UNKNOWN)
-			typed++;
+	while (object < end) {
+		bool is_live, is_array;
+		type_id type;
+		uint32_t run = reference_walk_run_of(walk, object, end, &is_live, &type, &is_array);
+
+		if (is_live && type != TYPE_UNKNOWN)
+			typed += run;
+		object += run;
+	}
 	return typed;
 }
 
@@ -356,10 +361,9 @@ struct error *reference_walk_run(struct reference_walk *walk, const struct mark 
 
 enum { PLACES_AHEAD = 32 }; /* whose parents are looked at soon */
 
-type_id reference_walk_type(const struct reference_walk *walk, uint32_t object, bool *ret_is_array)
+static type_id type_of(const struct reference_walk *walk, shape_id shape, bool *ret_is_array)
 {
 	const struct go_types *types = walk->input.types;
-	shape_id shape = state_shape(state_load(&walk->states[object]));
 	type_id type = shape_type(shape);
 
 	*ret_is_array = shape_repeats(shape_kind(shape));
@@ -380,6 +384,24 @@ type_id reference_walk_type(const struct reference_walk *walk, uint32_t object, 
 	default:
 		return type;
 	}
+}
+
+type_id reference_walk_type(const struct reference_walk *walk, uint32_t object, bool *ret_is_array)
+{
+	return type_of(walk, state_shape(state_load(&walk->states[object])), ret_is_array);
+}
+
+uint32_t reference_walk_run_of(const struct reference_walk *walk, uint32_t object, uint32_t end,
+			       bool *ret_is_live, type_id *ret_type, bool *ret_is_array)
+{
+	shape_id shape = state_shape(state_load(&walk->states[object]));
+	uint32_t next = object + 1;
+
+	while (next < end && state_shape(state_load(&walk->states[next])) == shape)
+		next++;
+	*ret_is_live = shape != SHAPE_UNMET;
+	*ret_type = type_of(walk, shape, ret_is_array);
+	return next - object;
 }
 
 uint32_t reference_walk_count(const struct reference_walk *walk)

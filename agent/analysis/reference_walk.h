@@ -59,6 +59,13 @@ DEFINE_FREEP(reference_walk, reference_walk_free)
  */
 type_id reference_walk_type(const struct reference_walk *walk, uint32_t object, bool *ret_is_array);
 
+/*
+ * How many objects from one on, and before end, were taken for the same as the first; they are live
+ * if *ret_is_live. The other two are as above, and mean nothing where it is false.
+ */
+uint32_t reference_walk_run_of(const struct reference_walk *walk, uint32_t object, uint32_t end,
+			       bool *ret_is_live, type_id *ret_type, bool *ret_is_array);
+
 /* Live objects in the order of the walk, each after what it was met from: 0 to count - 1. */
 uint32_t reference_walk_count(const struct reference_walk *walk);
 uint32_t reference_walk_object(const struct reference_walk *walk,

@@ -37,58 +37,45 @@ static void tallies_fini(struct tallies *tallies)
 		type_tally_fini(&tallies->of[i]);
 }
 
-/* Neighbours that are alike: most objects have some. */
-struct run {
-	enum object_state state;
+/* One that is not live, if it is there. */
+static struct error *count_garbage(const struct counting *counting, const struct span *span,
+				   uint32_t slot, struct tallies *tallies)
+{
+	uint32_t object = span->first_object + slot;
 	struct object_type type;
-	uint64_t objects;
-};
-
-static struct error *end_run(const struct span *span, const struct run *run,
-			     struct tallies *tallies)
-{
-	if (!run->objects)
-		return NULL;
-	return type_tally_add(&tallies->of[run->state], run->type, run->objects,
-			      run->objects * span->elem_size);
-}
-
-static struct error *count_object(const struct counting *counting, const struct span *span,
-				  uint32_t object, struct run *run, struct tallies *tallies)
-{
-	struct run next = { .state = object_state(counting->analysed, object), .objects = 1 };
 	struct error *err;
 
-	if (next.state != OBJECT_LIVE && !counting->garbage)
+	if (!span_slot_allocated(graph_spans(counting->analysed->graph), span, slot))
 		return NULL;
-	err = object_type(counting->analysed, object, &next.type);
-	if (err)
-		return err;
-	if (run->objects && next.state == run->state && next.type.type == run->type.type &&
-	    next.type.is_array == run->type.is_array) {
-		run->objects++;
-		return NULL;
-	}
-	err = end_run(span, run, tallies);
-	*run = next;
-	return err;
+	err = object_type(counting->analysed, object, &type);
+	return err ? err
+		   : type_tally_add(&tallies->of[object_state(counting->analysed, object)], type, 1,
+				    span->elem_size);
 }
 
 static struct error *count_span(const struct counting *counting, uint32_t index,
 				struct tallies *tallies)
 {
-	const struct span_table *spans = graph_spans(counting->analysed->graph);
-	const struct span *span = span_table_at(spans, index);
-	struct run run = { .objects = 0 };
+	const struct span *span = span_table_at(graph_spans(counting->analysed->graph), index);
+	uint32_t first = span->first_object, run;
 	struct error *err = NULL;
 
 	if (span->state != SPAN_IN_USE)
 		return NULL;
-	for (uint32_t slot = 0; !err && slot < span->elem_count; slot++)
-		if (span_slot_allocated(spans, span, slot))
-			err =
-			    count_object(counting, span, span->first_object + slot, &run, tallies);
-	return err ? err : end_run(span, &run, tallies);
+	for (uint32_t slot = 0; !err && slot < span->elem_count; slot += run) {
+		struct object_type type;
+		bool is_live;
+
+		run = reference_walk_run_of(counting->analysed->walk, first + slot,
+					    first + span->elem_count, &is_live, &type.type,
+					    &type.is_array);
+		if (is_live)
+			err = type_tally_add(&tallies->of[OBJECT_LIVE], type, run,
+					     run * span->elem_size);
+		for (uint32_t i = 0; !is_live && counting->garbage && !err && i < run; i++)
+			err = count_garbage(counting, span, slot + i, tallies);
+	}
+	return err;
 }
 
 static struct error *count_some(void *arg, unsigned thread)

@@ -74,6 +74,9 @@ void analysed_heap_mark(struct analysed_heap *a)
 	assert_success(graph_read(fake_heap_memory(a->heap), a->layout, fake_heap_spans(a->heap), 2,
 				  0, &a->graph));
 	assert_success(mark_run(a->graph, a->roots, fake_heap_specials(a->heap), 2, &a->mark));
+	for (uint32_t i = 1; i < span_table_object_end(fake_heap_spans(a->heap)); i++)
+		if (mark_is_live(a->mark, i))
+			fake_walk_set_live(a->walk, i);
 	a->analysed = (struct analysed){
 		.memory = fake_heap_memory(a->heap),
 		.layout = a->layout,

@@ -10,7 +10,7 @@ enum { OBJECTS_MAX = 1 << 16, STEPS_MAX = 1 << 12, ROOTS_MAX = 16, NAMES_MAX = 1
 struct reference_walk {
 	struct {
 		type_id type;
-		bool is_array;
+		bool is_array, is_live;
 	} types[OBJECTS_MAX];
 	uint32_t objects[STEPS_MAX];
 	struct reference references[STEPS_MAX];
@@ -43,6 +43,12 @@ void fake_walk_set_type(struct reference_walk *walk, uint32_t object, type_id ty
 	walk->types[object].is_array = is_array;
 }
 
+void fake_walk_set_live(struct reference_walk *walk, uint32_t object)
+{
+	assert(object < OBJECTS_MAX);
+	walk->types[object].is_live = true;
+}
+
 uint32_t fake_walk_add(struct reference_walk *walk, uint32_t object, uint32_t parent, uint32_t root,
 		       const char *const *frames, uint32_t frame_count)
 {
@@ -68,6 +74,25 @@ type_id reference_walk_type(const struct reference_walk *walk, uint32_t object, 
 {
 	*ret_is_array = walk->types[object].is_array;
 	return walk->types[object].type;
+}
+
+static bool is_same(const struct reference_walk *walk, uint32_t a, uint32_t b)
+{
+	return walk->types[a].is_live == walk->types[b].is_live &&
+	       walk->types[a].type == walk->types[b].type &&
+	       walk->types[a].is_array == walk->types[b].is_array;
+}
+
+uint32_t reference_walk_run_of(const struct reference_walk *walk, uint32_t object, uint32_t end,
+			       bool *ret_is_live, type_id *ret_type, bool *ret_is_array)
+{
+	uint32_t next = object + 1;
+
+	while (next < end && is_same(walk, object, next))
+		next++;
+	*ret_is_live = walk->types[object].is_live;
+	*ret_type = reference_walk_type(walk, object, ret_is_array);
+	return next - object;
 }
 
 uint32_t reference_walk_count(const struct reference_walk *walk)

@@ -13,6 +13,9 @@
 
 struct reference_walk *fake_walk_new(void);
 void fake_walk_set_type(struct reference_walk *walk, uint32_t object, type_id type, bool is_array);
+
+/* That the walk met an object, of whatever type. */
+void fake_walk_set_live(struct reference_walk *walk, uint32_t object);
 /* Returns the place. Frames are borrowed. */
 uint32_t fake_walk_add(struct reference_walk *walk, uint32_t object, uint32_t parent, uint32_t root,
 		       const char *const *frames, uint32_t frame_count);
