@@ -73,6 +73,20 @@ struct error *expander_words(struct expander *x, struct item_state *state, uint6
 	return err;
 }
 
+struct error *expander_word(struct expander *x, taddr addr, uint64_t *ret, bool *ret_is_read)
+{
+	struct item_state there = { .addr = addr, .span = &x->walk->spans[0] };
+	const uint64_t *word = NULL;
+	struct error *err = NULL;
+
+	/* It may be any number that the target has. */
+	if (addr % 8 == 0 && addr >= WINDOW_PAGE && addr < UINT64_C(1) << 56)
+		err = expander_words(x, &there, 0, 1, &word);
+	*ret_is_read = word;
+	*ret = word ? *word : 0;
+	return err;
+}
+
 /* ---- what was asked before ---- */
 
 static size_t cache_place(uint64_t key)

@@ -134,6 +134,10 @@ must_check struct error *expander_expand_noted(struct expander *expander, struct
 must_check struct error *expander_words(struct expander *expander, struct item_state *state,
 					uint64_t first, uint64_t count, const uint64_t **ret_words);
 
+/* One word anywhere in the target; 0 and *ret_is_read false for what cannot be read. */
+must_check struct error *expander_word(struct expander *expander, taddr addr, uint64_t *ret,
+				       bool *ret_is_read);
+
 must_check struct error *expander_plan(struct expander *expander, shape_id shape, uint32_t prefix,
 				       const struct plan **ret);
 must_check struct error *expander_element_plan(struct expander *expander, type_id elem,

@@ -84,22 +84,11 @@ struct error *walk_add_root(struct reference_walk *walk, struct reference_root r
 /* A word, and those beside it that its kind of slot may need. */
 enum { WORDS_BEFORE = VARIABLE_BEFORE, WORDS = VARIABLE_AROUND };
 
-static struct error *read_word(struct expander *x, taddr addr, uint64_t *word, bool *ret_is_read)
-{
-	struct item_state there = { .addr = addr, .span = &x->walk->spans[0] };
-	const uint64_t *found = NULL;
-	struct error *err = addr ? expander_words(x, &there, 0, 1, &found) : NULL;
-
-	*ret_is_read = found;
-	*word = found ? *found : 0;
-	return err;
-}
-
 static struct error *read_around(struct expander *x, const struct variable_word *place,
 				 uint64_t *word, bool *ret_is_read)
 {
 	if (!place->in_register)
-		return read_word(x, place->addr, word, ret_is_read);
+		return expander_word(x, place->addr, word, ret_is_read);
 	*word = place->value;
 	*ret_is_read = true;
 	return NULL;
@@ -281,10 +270,10 @@ static struct error *find_by_guess(struct root_reader *reader, const struct heap
 	struct error *err = NULL;
 
 	if (is_read)
-		err =
-		    read_word(reader->expander, root->slot - 8, &words[WORDS_BEFORE - 1], &is_read);
+		err = expander_word(reader->expander, root->slot - 8, &words[WORDS_BEFORE - 1],
+				    &is_read);
 	if (!err && is_read)
-		err = read_word(reader->expander, root->slot, &words[WORDS_BEFORE], &is_read);
+		err = expander_word(reader->expander, root->slot, &words[WORDS_BEFORE], &is_read);
 	if (!err && is_read)
 		err = expander_guess_interface(reader->expander, words[WORDS_BEFORE - 1], STEP_NONE,
 					       &slot);

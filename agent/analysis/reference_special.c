@@ -18,12 +18,9 @@
 /* 0 if it cannot be read. */
 static struct error *read_word(struct expander *x, taddr addr, uint64_t *ret)
 {
-	struct item_state there = { .addr = addr, .span = &x->walk->spans[0] };
-	const uint64_t *word = NULL;
-	struct error *err = addr ? expander_words(x, &there, 0, 1, &word) : NULL;
+	bool is_read;
 
-	*ret = word ? *word : 0;
-	return err;
+	return expander_word(x, addr, ret, &is_read);
 }
 
 static struct error *read_type(struct expander *x, taddr addr, type_id *ret)

@@ -9,17 +9,6 @@ bool sudog_is(const struct go_type *type)
 	return type->kind == GO_KIND_STRUCT && !strcmp(type->name, "runtime.sudog");
 }
 
-/* 0 if it cannot be read. */
-static struct error *read_word(struct expander *x, struct item_state *state, uint64_t offset,
-			       uint64_t *ret)
-{
-	const uint64_t *word = NULL;
-	struct error *err = offset % 8 ? NULL : expander_words(x, state, offset / 8, 1, &word);
-
-	*ret = word ? *word : 0;
-	return err;
-}
-
 /* Of a channel that was met as one. */
 static type_id met_elem_type(const struct reference_walk *walk, taddr addr)
 {
@@ -39,14 +28,13 @@ static type_id met_elem_type(const struct reference_walk *walk, taddr addr)
 static struct error *elem_type(struct expander *x, taddr addr, type_id *ret)
 {
 	const struct layout *layout = x->walk->input.layout;
-	struct item_state channel = { .addr = addr, .span = &x->walk->spans[0] };
-	uint64_t descriptor = 0;
-	struct error *err = NULL;
+	uint64_t descriptor;
+	bool is_read;
+	struct error *err =
+	    expander_word(x, addr + layout->hchan_elem_type.offset, &descriptor, &is_read);
 
 	*ret = TYPE_UNKNOWN;
-	if (addr && addr % 8 == 0)
-		err = read_word(x, &channel, layout->hchan_elem_type.offset, &descriptor);
-	if (!err && descriptor)
+	if (!err && is_read)
 		err = expander_type(x, descriptor, false, ret);
 	if (!err && *ret == TYPE_UNKNOWN)
 		*ret = met_elem_type(x->walk, addr);
@@ -69,7 +57,7 @@ static struct error *refine_elem(struct expander *x, type_id sudog, type_id elem
 	field = go_type_at(types, type->fields[i].type);
 	if (field->kind == GO_KIND_STRUCT)
 		err = go_types_refined(types, type->fields[i].type, 0, refined, &refined);
-	if (!err)
+	if (!err && refined != TYPE_UNKNOWN)
 		err = go_types_refined(types, sudog, i, refined, &refined);
 	if (!err && refined != TYPE_UNKNOWN)
 		*ret = refined;
@@ -80,12 +68,14 @@ struct error *sudog_type(struct expander *x, struct item_state *state, uint64_t 
 			 type_id sudog, type_id *ret)
 {
 	const struct layout *layout = x->walk->input.layout;
-	type_id elem;
+	type_id elem = TYPE_UNKNOWN;
 	uint64_t channel;
-	struct error *err = read_word(x, state, offset + layout->sudog_channel.offset, &channel);
+	bool is_read;
+	struct error *err = expander_word(x, state->addr + offset + layout->sudog_channel.offset,
+					  &channel, &is_read);
 
 	*ret = sudog;
-	if (!err)
+	if (!err && channel)
 		err = elem_type(x, channel, &elem);
 	return err || elem == TYPE_UNKNOWN ? err : refine_elem(x, sudog, elem, ret);
 }
