@@ -95,7 +95,7 @@ static uint64_t used_bytes(const struct reference_walk *walk, const struct candi
 
 static void judge_met(const struct reference_walk *walk, struct piece *piece, struct candidate *c)
 {
-	const struct walk_span *span = walk_span_of(walk, c->object);
+	const struct walk_span *span = walk_class_of(walk, c->object);
 	struct extent extent = extent_of(span, c);
 	bool settled = is_settled(walk, span, c->shape, &extent);
 	uint64_t used;
@@ -245,7 +245,7 @@ static void place_item(struct placing *p, const struct candidate *c)
 
 	if (c->outcome & OUTCOME_EXTENT) {
 		*(struct extent *)reference_list_at(&p->walk->next_extents, p->extent) =
-		    extent_of(walk_span_of(p->walk, c->object), c);
+		    extent_of(walk_class_of(p->walk, c->object), c);
 		item.extent = (uint32_t)++p->extent;
 	}
 	*p->item++ = item;
@@ -465,28 +465,36 @@ struct settling {
 	struct piece *pieces;
 	uint32_t count;
 	bool places; /* else it judges */
-	_Atomic uint32_t next;
 };
 
+static void settle_piece(const struct settling *s, uint32_t i)
+{
+	if (atomic_exchange_explicit(&s->pieces[i].taken, true, memory_order_relaxed))
+		return;
+	if (s->places)
+		place(s->walk, &s->pieces[i]);
+	else
+		judge(s->walk, &s->pieces[i], i);
+}
+
+/* First what it has found itself, then what is left. */
 static struct error *settle_pieces(void *arg, unsigned thread)
 {
-	struct settling *s = arg;
-	uint32_t i;
+	const struct settling *s = arg;
 
-	(void)thread;
-	while ((i = atomic_fetch_add(&s->next, 1)) < s->count) {
-		if (s->places)
-			place(s->walk, &s->pieces[i]);
-		else
-			judge(s->walk, &s->pieces[i], i);
-	}
+	for (uint32_t i = 0; i < s->count; i++)
+		if (s->pieces[i].thread == thread)
+			settle_piece(s, i);
+	for (uint32_t i = 0; i < s->count; i++)
+		settle_piece(s, i);
 	return NULL;
 }
 
 static struct error *run(struct settling *s, unsigned threads, bool places)
 {
 	s->places = places;
-	atomic_store(&s->next, 0);
+	for (uint32_t i = 0; i < s->count; i++)
+		atomic_store_explicit(&s->pieces[i].taken, false, memory_order_relaxed);
 	return threads > 1 ? workers_run(threads, settle_pieces, s) : settle_pieces(s, 0);
 }
 

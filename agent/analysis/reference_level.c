@@ -53,6 +53,7 @@ static struct error *expand_piece(struct batch *batch, unsigned thread, uint32_t
 		err = batch->expand(batch->expanders[thread], &batch->items[first],
 				    end - first < EXPAND_ITEMS_MAX ? end - first : EXPAND_ITEMS_MAX,
 				    &to);
+	piece->thread = thread;
 	piece->list = to.list;
 	piece->first = to.first;
 	piece->count = to.list->count - to.first;
@@ -86,7 +87,7 @@ static struct error *run_batch(struct reference_walk *walk, struct batch *batch)
 
 static uint64_t words_of(const struct reference_walk *walk, const struct walk_item *item)
 {
-	return walk_span_of(walk, item->object)->elem_size / 8;
+	return walk_class_of(walk, item->object)->elem_size / 8;
 }
 
 /* An item that leads to very many objects is expanded alone, and settled bit by bit. */

@@ -27,7 +27,8 @@ struct walk_span {
 	taddr large_type;
 };
 
-enum { SIZE_CLASSES_MAX = 128 }; /* runtime/mheap.go, spanClass: seven bits of it */
+/* runtime/mheap.go, spanClass: seven bits are the size class, where 0 is of large objects. */
+enum { SIZE_CLASSES_MAX = 128, SPAN_CLASSES = 256 };
 
 /* An object to go on from. */
 struct walk_item {
@@ -67,6 +68,8 @@ struct candidate {
 
 /* Some candidates that one thread found one after the other, and what became of them. */
 struct piece {
+	unsigned thread;             /* that found them, in whose cache they are */
+	atomic_bool taken;           /* by a thread that works on them */
 	struct reference_list *list; /* of struct candidate */
 	size_t first, count;         /* in list */
 	uint32_t met, items, extents,
@@ -108,7 +111,11 @@ struct reference_walk {
 	struct plan_table *plans;
 
 	struct walk_span *spans;
-	uint32_t live_count; /* of mark: so many places there will be */
+	/* What spans of a class have in common, where they do; so small that it stays in the cache.
+	 */
+	struct walk_span class_spans[SPAN_CLASSES];
+	uint8_t *span_classes; /* by span index; 0: it is not like the others */
+	uint32_t live_count;   /* of mark: so many places there will be */
 	unsigned thread_count;
 
 	/* By place. */
@@ -190,6 +197,16 @@ static inline const struct walk_span *walk_span_of(const struct reference_walk *
 						   uint32_t object)
 {
 	return &walk->spans[span_lookup_span_of(walk->lookup, object) + 1];
+}
+
+/* The same, but for what differs between spans of one class: where it is, and its first object. */
+static inline const struct walk_span *walk_class_of(const struct reference_walk *walk,
+						    uint32_t object)
+{
+	uint32_t index = span_lookup_span_of(walk->lookup, object);
+	uint8_t span_class = walk->span_classes[index];
+
+	return span_class ? &walk->class_spans[span_class] : &walk->spans[index + 1];
 }
 
 static inline taddr walk_slot_of(const struct walk_span *span, uint32_t object)

@@ -28,6 +28,19 @@ static uint8_t take_size_class(struct reference_walk *walk, const struct span *s
 	return *size == span->elem_size ? size_class : 0;
 }
 
+static uint8_t take_span_class(struct reference_walk *walk, const struct span *span,
+			       const struct walk_span *facts)
+{
+	struct walk_span *of_class = &walk->class_spans[span->span_class];
+
+	if (!of_class->elem_size)
+		*of_class = *facts;
+	return of_class->elem_size == facts->elem_size && of_class->header == facts->header &&
+		       of_class->noscan == facts->noscan && of_class->tells == facts->tells
+		   ? span->span_class
+		   : 0;
+}
+
 static void describe_span(struct reference_walk *walk, uint32_t i)
 {
 	const struct span *span = span_table_at(walk->graph->spans, i);
@@ -48,6 +61,8 @@ static void describe_span(struct reference_walk *walk, uint32_t i)
 	walk->spans[i + 1].tells = walk->spans[i + 1].header || walk->spans[i + 1].large_type;
 	if (has_objects)
 		walk->spans[i + 1].size_class = take_size_class(walk, span);
+	if (walk->spans[i + 1].size_class)
+		walk->span_classes[i] = take_span_class(walk, span, &walk->spans[i + 1]);
 }
 
 static struct error *describe_spans(struct reference_walk *walk)
@@ -55,7 +70,8 @@ static struct error *describe_spans(struct reference_walk *walk)
 	uint32_t count = span_table_count(walk->graph->spans);
 
 	walk->spans = calloc((size_t)count + 1, sizeof(*walk->spans));
-	if (!walk->spans)
+	walk->span_classes = calloc((size_t)count + 1, sizeof(*walk->span_classes));
+	if (!walk->spans || !walk->span_classes)
 		return &error_nomem;
 	for (uint32_t i = 0; i < count; i++)
 		describe_span(walk, i);
@@ -135,6 +151,7 @@ static void free_work(struct reference_walk *walk)
 	unsettled_fini(&walk->unsettled);
 	plan_table_free(take(walk->plans));
 	free(take(walk->spans));
+	free(take(walk->span_classes));
 	free(take(walk->root_buckets));
 }
 
