@@ -14,7 +14,7 @@
 #include "agent/analysis/workers.h"
 
 enum {
-	PIECE_ITEMS = 2 * EXPAND_ITEMS_MAX,
+	PIECE_ITEMS = 4 * EXPAND_ITEMS_MAX,
 	BATCH_ITEMS = PIECES_MAX * PIECE_ITEMS,
 	BATCH_WORDS = 1 << 19, /* what they lead to stays in the cache until it is settled */
 	ALONE_MAX = 4 * EXPAND_ITEMS_MAX, /* items that one thread expands as quickly */

@@ -50,7 +50,7 @@ enum {
 	/* reference_profile.c: by live object; frame_tree.h: by node. */
 	PROFILE_BYTES = 8,
 	PROFILE_NODE_BYTES = 160,
-	PROFILE_SAMPLE_NODES = 16,
+	PROFILE_SAMPLE_NODES = 4,
 	PROFILE_NODES_MIN = 64 << 10,
 	/* dominator_classes.c: by slot. */
 	CLASS_BYTES = 12,

@@ -32,7 +32,7 @@
 #include "agent/report/retained.h"
 
 enum {
-	NODES_PER_SAMPLE = 16,
+	NODES_PER_SAMPLE = 4,
 	NODES_MIN = 64 << 10,
 	ENOUGH_FACTOR = 4,
 	MEMO_SIZE = 32 << 10, /* a power of two */
