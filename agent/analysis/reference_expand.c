@@ -16,8 +16,7 @@
 #include "agent/goruntime/layout.h"
 
 enum {
-	SETTLE_AT = 1 << 16, /* candidates of an item that has very many */
-	SEARCH_EDGES = 16,   /* what a search for one edge may cost, for each edge of the object */
+	SEARCH_EDGES = 16, /* what a search for one edge may cost, for each edge of the object */
 	SEARCH_MIN = 1024,
 	GUESS_WORDS = 4096, /* looked at in one go */
 };
@@ -47,22 +46,6 @@ void expander_free(struct expander *x)
 }
 
 /* ---- words in hand ---- */
-
-struct error *expander_add(struct expander *x, struct candidate candidate)
-{
-	struct reference_list *list = x->to.list;
-	size_t place = list->count - x->to.first;
-	struct error *err = candidate_add(list, candidate);
-
-	if (err || !x->to.claims)
-		return err;
-	walk_put_claim(x->walk, &candidate, x->to.piece, place);
-	if (x->to.settles && list->count >= SETTLE_AT)
-		return walk_settle_list(x->walk, list);
-	if (place >= PIECE_CANDIDATES_MAX - 1)
-		return error_new(ERROR_LIMIT, "references: too many of them at once");
-	return NULL;
-}
 
 /*
  * Is the object the next one that the collector was led to? Edges that are passed over on the way
@@ -187,7 +170,7 @@ static struct error *take_word(struct expander *x, const struct pending *word,
 	if (err)
 		return err;
 	if (is_known)
-		return expander_add(x, candidate);
+		return expander_add(x, &candidate);
 	state->has_rest = true;
 	return NULL;
 }
@@ -370,14 +353,18 @@ static void begin_item(struct expander *x, const struct walk_item *item, struct 
 	const struct graph_row *row = &x->walk->graph->rows[span - x->walk->spans - 1];
 	uint32_t slot = item->object - span->first_object;
 
-	*state = (struct item_state){
-		.object = item->object,
-		.place = item->place,
-		.span = span,
-		.row = row->edges ? row : NULL,
-		.slot = slot,
-		.addr = walk_slot_of(span, item->object),
-	};
+	state->object = item->object;
+	state->place = item->place;
+	state->span = span;
+	state->row = row->edges ? row : NULL;
+	state->slot = slot;
+	state->edge = state->edge_count = 0;
+	state->edges = NULL;
+	state->notes = NULL;
+	state->noted.plan = NULL;
+	state->search_left = 0;
+	state->addr = walk_slot_of(span, item->object);
+	state->has_rest = false;
 	if (state->row)
 		__builtin_prefetch(&row->ends[slot]);
 }
@@ -451,9 +438,9 @@ static struct error *add_rest(struct expander *x, const struct item_state *state
 {
 	if (!state->has_rest && state->edge == state->edge_count)
 		return NULL;
-	return expander_add(x, (struct candidate){ .kind = CANDIDATE_REST,
-						   .object = state->object,
-						   .parent = state->place });
+	return expander_add(x, &(struct candidate){ .kind = CANDIDATE_REST,
+						    .object = state->object,
+						    .parent = state->place });
 }
 
 /* Which items lie so near each other that they are read in one go. */
@@ -549,11 +536,11 @@ static struct error *add_edges(struct expander *x, const struct item_state *stat
 
 		if (object == OBJECT_NONE || state_is_met(state_load(&x->walk->states[object])))
 			continue;
-		err = expander_add(x, (struct candidate){ .kind = CANDIDATE_REFERENCE,
-							  .object = object,
-							  .parent = state->place,
-							  .step = step,
-							  .shape = SHAPE_UNTYPED });
+		err = expander_add(x, &(struct candidate){ .kind = CANDIDATE_REFERENCE,
+							   .object = object,
+							   .parent = state->place,
+							   .step = step,
+							   .shape = SHAPE_UNTYPED });
 	}
 	return err;
 }

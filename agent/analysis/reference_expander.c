@@ -251,13 +251,13 @@ static struct error *change(struct expander *x, const struct item_state *state, 
 {
 	*shape = to;
 	*extent = (struct extent){ .offset = offset, .length = count, .capacity = count };
-	return expander_add(x, (struct candidate){ .kind = CANDIDATE_SHAPE,
-						   .object = state->object,
-						   .parent = state->place,
-						   .shape = to,
-						   .offset = offset,
-						   .length = count,
-						   .capacity = count });
+	return expander_add(x, &(struct candidate){ .kind = CANDIDATE_SHAPE,
+						    .object = state->object,
+						    .parent = state->place,
+						    .shape = to,
+						    .offset = offset,
+						    .length = count,
+						    .capacity = count });
 }
 
 /*

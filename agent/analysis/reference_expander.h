@@ -97,8 +97,43 @@ struct expander {
 	struct cached_step steps[CACHE_SIZE];
 };
 
+enum { SETTLE_AT = 1 << 16 }; /* candidates of an item that has very many */
+
+/*
+ * Room for a candidate at the end of the list, to be filled in place: putting it together elsewhere
+ * and moving it costs more than all the rest. Then it is claimed.
+ */
+static inline struct error *expander_room(struct expander *x, struct candidate **ret)
+{
+	return reference_list_add(x->to.list, (void **)ret);
+}
+
+static inline struct error *expander_claim(struct expander *x, const struct candidate *candidate)
+{
+	struct reference_list *list = x->to.list;
+	size_t place = list->count - 1 - x->to.first;
+
+	if (!x->to.claims)
+		return NULL;
+	walk_put_claim(x->walk, candidate, x->to.piece, place);
+	if (x->to.settles && list->count >= SETTLE_AT)
+		return walk_settle_list(x->walk, list);
+	if (place >= PIECE_CANDIDATES_MAX - 1)
+		return error_new(ERROR_LIMIT, "references: too many of them at once");
+	return NULL;
+}
+
 /* Appends and claims a candidate. */
-must_check struct error *expander_add(struct expander *expander, struct candidate candidate);
+static inline struct error *expander_add(struct expander *x, const struct candidate *candidate)
+{
+	struct candidate *room;
+	struct error *err = expander_room(x, &room);
+
+	if (err)
+		return err;
+	*room = *candidate;
+	return expander_claim(x, room);
+}
 
 /* Where in its slot an item's shape is, and how much of it. */
 struct extent expander_extent_of(const struct expander *expander, const struct walk_item *item,

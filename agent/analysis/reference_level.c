@@ -18,9 +18,6 @@ enum {
 	BATCH_ITEMS = PIECES_MAX * PIECE_ITEMS,
 	BATCH_WORDS = 1 << 19, /* what they lead to stays in the cache until it is settled */
 	ALONE_MAX = 4 * EXPAND_ITEMS_MAX, /* items that one thread expands as quickly */
-	RADIX_BITS = 11,
-	RADIX = 1 << RADIX_BITS,
-	SORT_PASSES = 2,
 };
 
 typedef struct error *(*expand_function)(struct expander *expander, const struct walk_item *items,
@@ -145,32 +142,7 @@ static struct error *run_list(struct reference_walk *walk, struct expander **exp
 	return run_items(walk, &batch, list);
 }
 
-/* ---- sorting by object ---- */
-
-static bool is_sorted(const struct walk_item *items, uint64_t count)
-{
-	for (uint64_t i = 1; i < count; i++)
-		if (items[i].object < items[i - 1].object)
-			return false;
-	return true;
-}
-
-static void sort_pass(const struct walk_item *from, struct walk_item *to, uint64_t count,
-		      unsigned shift)
-{
-	uint64_t starts[RADIX] = { 0 }, sum = 0;
-
-	for (uint64_t i = 0; i < count; i++)
-		starts[from[i].object >> shift & (RADIX - 1)]++;
-	for (unsigned i = 0; i < RADIX; i++) {
-		uint64_t size = starts[i];
-
-		starts[i] = sum;
-		sum += size;
-	}
-	for (uint64_t i = 0; i < count; i++)
-		to[starts[from[i].object >> shift & (RADIX - 1)]++] = from[i];
-}
+/* ---- levels ---- */
 
 static void swap(struct reference_list *a, struct reference_list *b)
 {
@@ -180,52 +152,6 @@ static void swap(struct reference_list *a, struct reference_list *b)
 	*b = c;
 }
 
-static int by_object(const void *left, const void *right)
-{
-	const struct walk_item *a = left, *b = right;
-
-	if (a->object != b->object)
-		return a->object < b->object ? -1 : 1;
-	return a->extent < b->extent ? -1 : a->extent > b->extent;
-}
-
-/* Where there are very many objects, neighbours need no order among themselves. */
-static unsigned first_shift(const struct reference_walk *walk)
-{
-	unsigned shift = 0;
-
-	while (walk->lookup->object_end >> shift >> (SORT_PASSES * RADIX_BITS))
-		shift++;
-	return shift;
-}
-
-/* With a list that is empty for help, whose pages may become the other one's. */
-static struct error *sort(const struct reference_walk *walk, struct reference_list *list,
-			  struct reference_list *other)
-{
-	struct error *err;
-
-	if (is_sorted(list->pages.data, list->count))
-		return NULL;
-	if (list->count < RADIX) {
-		qsort(list->pages.data, list->count, sizeof(struct walk_item), by_object);
-		return NULL;
-	}
-	err = reference_list_reserve(other, list->count);
-	if (err)
-		return err;
-	for (unsigned pass = 0; pass < SORT_PASSES; pass++) {
-		sort_pass(list->pages.data, other->pages.data, list->count,
-			  first_shift(walk) + pass * RADIX_BITS);
-		other->count = list->count;
-		list->count = 0;
-		swap(list, other);
-	}
-	return NULL;
-}
-
-/* ---- levels ---- */
-
 struct error *walk_levels(struct reference_walk *walk, struct expander **expanders)
 {
 	struct error *err = NULL;
@@ -234,7 +160,7 @@ struct error *walk_levels(struct reference_walk *walk, struct expander **expande
 		swap(&walk->frontier, &walk->next);
 		swap(&walk->extents, &walk->next_extents);
 		walk->next.count = walk->next_extents.count = 0;
-		err = sort(walk, &walk->frontier, &walk->next);
+		err = walk_sort(walk, &walk->frontier, &walk->next);
 		if (!err)
 			err = run_list(walk, expanders, expand_items, &walk->frontier);
 	}
@@ -250,6 +176,6 @@ struct error *walk_rest(struct reference_walk *walk, struct expander **expanders
 		return NULL;
 	swap(&walk->rest, &walk->next_rest);
 	walk->next_rest.count = 0;
-	err = sort(walk, &walk->rest, &walk->next_rest);
+	err = walk_sort(walk, &walk->rest, &walk->next_rest);
 	return err ? err : run_list(walk, expanders, expand_rest, &walk->rest);
 }

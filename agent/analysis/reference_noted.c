@@ -119,31 +119,41 @@ static struct error *find_slots(struct expander *x, struct item_state *state,
 
 /* ---- what they lead to ---- */
 
+static void fill_noted(struct candidate *c, const struct plan_slot *slot,
+		       const struct edge_note *note)
+{
+	c->step = slot->step;
+	c->shape = slot->shape;
+	c->kind = slot->kind == SLOT_STRING ? CANDIDATE_STRING : CANDIDATE_REFERENCE;
+	c->offset = 0;
+	c->length = c->capacity = 0;
+	if (slot->kind == SLOT_SLICE && slot->elem_size) {
+		c->capacity = note->capacity;
+		c->length = note->length < note->capacity ? note->length : note->capacity;
+	} else if (slot->kind == SLOT_STRING) {
+		c->length = note->length;
+	} else if (slot->kind == SLOT_MAP && note->length) {
+		c->shape = shape_of(SHAPE_SWISS_DIRECTORY, shape_type(slot->shape));
+	}
+}
+
 static struct error *take_noted(struct expander *x, const struct item_state *state,
 				const struct plan_slot *slot, uint32_t object,
 				const struct edge_note *note)
 {
-	struct candidate candidate = {
-		.kind = CANDIDATE_REFERENCE,
-		.object = object,
-		.parent = state->place,
-		.step = slot->step,
-		.shape = slot->shape,
-	};
+	struct candidate *c;
+	struct error *err = expander_room(x, &c);
 
-	if (slot->kind == SLOT_SLICE && slot->elem_size) {
-		candidate.capacity = note->capacity;
-		candidate.length = note->length < note->capacity ? note->length : note->capacity;
-	} else if (slot->kind == SLOT_STRING) {
-		candidate.kind = CANDIDATE_STRING;
-		candidate.length = note->length;
-	} else if (slot->kind == SLOT_MAP && note->length) {
-		candidate.shape = shape_of(SHAPE_SWISS_DIRECTORY, shape_type(slot->shape));
-	} else if (slot->kind == SLOT_TIMER) {
-		candidate.parent = walk_root_parent(x->walk->timer_root);
-		candidate.step = STEP_NONE;
+	if (err)
+		return err;
+	c->object = object;
+	c->parent = state->place;
+	fill_noted(c, slot, note);
+	if (slot->kind == SLOT_TIMER) {
+		c->parent = walk_root_parent(x->walk->timer_root);
+		c->step = STEP_NONE;
 	}
-	return expander_add(x, candidate);
+	return expander_claim(x, c);
 }
 
 struct error *expander_expand_noted(struct expander *x, struct item_state *state, bool *ret_done)

@@ -58,12 +58,12 @@ struct candidate {
 	uint32_t parent; /* its place, or walk_root_parent of its root */
 	uint32_t step;
 	shape_id shape;
-	uint64_t offset : 48; /* in the slot */
-	uint64_t kind : 2;
-	uint64_t outcome : 6;    /* of claiming it */
-	uint64_t size_class : 8; /* of an object that was met by it */
-	uint64_t length;         /* elements of an array; of a string bytes */
-	uint64_t capacity;       /* of an array */
+	uint64_t offset;   /* in the slot */
+	uint64_t length;   /* elements of an array; of a string bytes */
+	uint64_t capacity; /* of an array */
+	uint8_t kind;
+	uint8_t outcome;    /* of claiming it */
+	uint8_t size_class; /* of an object that was met by it */
 };
 
 /* Some candidates that one thread found one after the other, and what became of them. */
@@ -214,13 +214,14 @@ static inline taddr walk_slot_of(const struct walk_span *span, uint32_t object)
 	return span->base + (uint64_t)(object - span->first_object) * span->elem_size;
 }
 
-static inline struct error *candidate_add(struct reference_list *list, struct candidate candidate)
+static inline struct error *candidate_add(struct reference_list *list,
+					  const struct candidate *candidate)
 {
 	struct candidate *item;
 	struct error *err = reference_list_add(list, (void **)&item);
 
 	if (!err)
-		*item = candidate;
+		*item = *candidate;
 	return err;
 }
 
@@ -282,6 +283,13 @@ must_check struct error *walk_add_root(struct reference_walk *walk, struct refer
 				       uint32_t *ret);
 /* Claims the roots of one rank. */
 must_check struct error *walk_claim_seeds(struct reference_walk *walk, enum seed_rank rank);
+
+/*
+ * reference_sort.c: sorts items by object, equal ones staying in their order, with a list that is
+ * empty for help, whose pages may become the other one's.
+ */
+must_check struct error *walk_sort(const struct reference_walk *walk, struct reference_list *list,
+				   struct reference_list *other);
 
 /* reference_level.c: goes on from the frontier until nothing more is met. */
 must_check struct error *walk_levels(struct reference_walk *walk, struct expander **expanders);

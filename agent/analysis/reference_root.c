@@ -394,7 +394,7 @@ struct error *walk_claim_seeds(struct reference_walk *walk, enum seed_rank rank)
 
 		if (seed->rank != rank)
 			continue;
-		err = candidate_add(list, seed->candidate);
+		err = candidate_add(list, &seed->candidate);
 		if (err)
 			return err;
 		walk_put_claim(walk, &seed->candidate, 0, list->count - 1);
