@@ -377,6 +377,6 @@ def _():
 
 with tempfile.TemporaryDirectory(prefix="goheapd-objects-") as folder:
     config = pathlib.Path(folder, "goheapd.conf")
-    config.write_text("min_stop_interval = 0\n")
+    config.write_text("min_stop_interval = 0\nmax_kept_scans = 64\n")
     with Daemon("--config", config) as daemon:
         suite.run()
