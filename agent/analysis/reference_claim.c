@@ -194,8 +194,7 @@ static struct error *assign(struct reference_walk *walk, struct piece *piece)
 				 walk->live_count);
 	piece->first_place = walk->count;
 	walk->count += piece->met;
-	walk->totals.objects += piece->met;
-	walk->totals.bytes += piece->bytes;
+	walk->met_bytes += piece->bytes;
 	err = reserve(&walk->next, piece->items, &piece->first_item);
 	if (!err)
 		err = reserve(&walk->next_extents, piece->extents, &piece->first_extent);

@@ -105,7 +105,16 @@ enum { SETTLE_AT = 1 << 16 }; /* candidates of an item that has very many */
  */
 static inline struct error *expander_room(struct expander *x, struct candidate **ret)
 {
-	return reference_list_add(x->to.list, (void **)ret);
+	struct reference_list *list = x->to.list;
+
+	if (list->count == list->capacity) {
+		struct error *err = reference_list_reserve(list, list->count + 1);
+
+		if (err)
+			return err;
+	}
+	*ret = (struct candidate *)list->pages.data + list->count++;
+	return NULL;
 }
 
 static inline struct error *expander_claim(struct expander *x, const struct candidate *candidate)

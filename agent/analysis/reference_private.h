@@ -148,7 +148,7 @@ struct reference_walk {
 	struct made_name *made_names;
 	size_t made_name_count;
 
-	struct reference_totals totals;
+	uint64_t met_bytes; /* of the objects that were met, count of them */
 };
 
 enum {

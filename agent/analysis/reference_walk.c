@@ -270,71 +270,15 @@ static struct error *check(const struct reference_walk *walk, const struct mark 
 	const struct mark_totals *live = mark_totals(mark);
 	uint32_t end = span_table_object_end(walk->graph->spans), missing = 1;
 
-	if (walk->totals.objects == live->live_objects && walk->totals.bytes == live->live_bytes)
+	if (walk->count == live->live_objects && walk->met_bytes == live->live_bytes)
 		return NULL;
 	while (missing < end &&
 	       (!mark_is_live(mark, missing) || state_is_met(state_load(&walk->states[missing]))))
 		missing++;
 	return error_new(ERROR_CORRUPT_TARGET,
-			 "%" PRIu64 " of %" PRIu64 " live objects were met, the first other one is "
+			 "%" PRIu32 " of %" PRIu64 " live objects were met, the first other one is "
 			 "object %" PRIu32,
-			 walk->totals.objects, live->live_objects, missing);
-}
-
-/* ---- counting ---- */
-
-struct counting {
-	struct reference_walk *walk;
-	_Atomic uint32_t next;
-	_Atomic uint64_t objects, bytes; /* that have a type */
-};
-
-enum { SPANS_AT_ONCE = 1024 };
-
-static uint32_t count_span(const struct reference_walk *walk, const struct span *span)
-{
-	uint32_t object = span->first_object, end = object + span->elem_count, typed = 0;
-
-	while (object < end) {
-		bool is_live, is_array;
-		type_id type;
-		uint32_t run = reference_walk_run_of(walk, object, end, &is_live, &type, &is_array);
-
-		if (is_live && type != TYPE_UNKNOWN)
-			typed += run;
-		object += run;
-	}
-	return typed;
-}
-
-static struct error *count_spans(void *arg, unsigned thread)
-{
-	struct counting *c = arg;
-	uint32_t end = span_table_count(c->walk->graph->spans), first;
-
-	(void)thread;
-	while ((first = atomic_fetch_add(&c->next, SPANS_AT_ONCE)) < end) {
-		uint32_t count = end - first < SPANS_AT_ONCE ? end - first : SPANS_AT_ONCE;
-
-		for (uint32_t i = first; i < first + count; i++) {
-			const struct span *span = span_table_at(c->walk->graph->spans, i);
-			uint32_t typed = count_span(c->walk, span);
-
-			atomic_fetch_add(&c->objects, typed);
-			atomic_fetch_add(&c->bytes, typed * span->elem_size);
-		}
-	}
-	return NULL;
-}
-
-static struct error *count_typed(struct reference_walk *walk)
-{
-	struct counting c = { .walk = walk };
-	struct error *err = workers_run(walk->thread_count, count_spans, &c);
-
-	walk->totals.typed_objects = c.objects;
-	walk->totals.typed_bytes = c.bytes;
-	return err;
+			 walk->count, live->live_objects, missing);
 }
 
 static struct error *run_with(struct reference_walk *walk, struct expander **expanders)
@@ -359,7 +303,7 @@ static struct error *run(struct reference_walk *walk, const struct mark *mark)
 		err = run_with(walk, expanders);
 	if (!err)
 		err = check(walk, mark);
-	return err ? err : count_typed(walk);
+	return err;
 }
 
 struct error *reference_walk_run(struct reference_walk *walk, const struct mark *mark,
@@ -526,9 +470,4 @@ uint32_t reference_walk_step_frames(const struct reference_walk *walk, uint32_t 
 				    const char *const **ret)
 {
 	return step_table_frames(walk->steps, step, ret);
-}
-
-const struct reference_totals *reference_walk_totals(const struct reference_walk *walk)
-{
-	return &walk->totals;
 }

@@ -116,11 +116,4 @@ struct reference_root reference_walk_root(const struct reference_walk *walk, uin
 uint32_t reference_walk_step_frames(const struct reference_walk *walk, uint32_t step,
 				    const char *const **ret);
 
-struct reference_totals {
-	uint64_t typed_objects, typed_bytes;
-	uint64_t objects, bytes; /* equal to what mark says is live */
-};
-
-const struct reference_totals *reference_walk_totals(const struct reference_walk *walk);
-
 #endif

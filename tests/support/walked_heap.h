@@ -94,6 +94,12 @@ uint64_t walked_heap_used(const struct walked_heap *w, uint32_t object);
 /* The object that one was met from; OBJECT_NONE: a root. */
 uint32_t walked_heap_parent(const struct walked_heap *w, uint32_t object);
 
+/* What is live, and of what the type is known. */
+struct walked_totals {
+	uint64_t objects, bytes, typed_objects, typed_bytes;
+};
+struct walked_totals walked_heap_totals(const struct walked_heap *w);
+
 #define assert_chain(w, object, expected)                                                          \
 	assert_string_equal(walked_heap_chain(w, object), expected)
 #define assert_type(w, object, expected) assert_string_equal(walked_heap_type(w, object), expected)

@@ -380,7 +380,7 @@ static void a_list_of_many_nodes_is_walked_to_its_end(void **state)
 		assert_int_equal(reference_walk_at(world.w.walk, place).parent, place - 1);
 		check_step(&world, place, "right. (*main.Node)");
 	}
-	assert_int_equal(reference_walk_totals(world.w.walk)->typed_bytes, LIST_NODES * NODE_SIZE);
+	assert_int_equal(walked_heap_totals(&world.w).typed_bytes, LIST_NODES * NODE_SIZE);
 	walked_heap_fini(&world.w);
 	free(order);
 }
@@ -401,7 +401,7 @@ static void so_is_one_whose_type_nothing_tells(void **state)
 		assert_int_equal(reference_walk_at(world.w.walk, place).parent, place - 1);
 		check_step(&world, place, place == 1 ? "$sub_objects$" : NULL);
 	}
-	assert_int_equal(reference_walk_totals(world.w.walk)->typed_objects, 0);
+	assert_int_equal(walked_heap_totals(&world.w).typed_objects, 0);
 	walked_heap_fini(&world.w);
 	free(order);
 }
@@ -469,7 +469,7 @@ static void without_roots_there_is_nothing(void **state)
 	world_init(&world, 1);
 	walked_heap_run_both(&world.w);
 	assert_int_equal(reference_walk_count(world.w.walk), 0);
-	assert_int_equal(reference_walk_totals(world.w.walk)->bytes, 0);
+	assert_int_equal(walked_heap_totals(&world.w).bytes, 0);
 	walked_heap_fini(&world.w);
 }
 
@@ -505,8 +505,8 @@ static void types_alone_are_the_same_without_places(void **state)
 	walked_heap_run(&world.w);
 	assert_type(&world.w, 3, "main.Node");
 	assert_type(&world.w, 11, "?");
-	assert_int_equal(reference_walk_totals(world.w.walk)->typed_objects, 3);
-	assert_int_equal(reference_walk_totals(world.w.walk)->objects, 6);
+	assert_int_equal(walked_heap_totals(&world.w).typed_objects, 3);
+	assert_int_equal(walked_heap_totals(&world.w).objects, 6);
 	walked_heap_fini(&world.w);
 }
 

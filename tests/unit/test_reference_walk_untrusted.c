@@ -362,8 +362,7 @@ static void sizes_are_those_of_the_span_whatever_its_class_says(void **state)
 	struct world *world = world_new();
 
 	(void)state;
-	fake_heap_span(world->w.heap, 2)->span_class =
-	    fake_heap_span(world->w.heap, 0)->span_class;
+	fake_heap_span(world->w.heap, 2)->span_class = fake_heap_span(world->w.heap, 0)->span_class;
 	fake_heap_span(world->w.heap, 1)->span_class = 0;
 	global(world, world->pointer, address(world, 1), 0, 0);
 	global(world, world->pointer, address(world, BIG), 0, 0);
