@@ -1,7 +1,7 @@
 /*
  * Large arrays of the analysis: whole pages from the kernel, zeroed, in huge pages where it has
  * them, real only once touched. Together they stay within one budget, so that a scan that would
- * not fit is refused rather than killed.
+ * not fit is refused rather than killed. What is given back is used again.
  */
 #ifndef AGENT_ANALYSIS_PAGES_H
 #define AGENT_ANALYSIS_PAGES_H
@@ -33,6 +33,9 @@ void pages_fini(struct pages *pages);
  * everything stays as it was.
  */
 must_check struct error *pages_grow(struct pages *pages, struct budget *budget, uint64_t size);
+
+/* Gives back to the kernel what nobody has used again: when nothing is left to do for a while. */
+void pages_drop_spares(void);
 
 /* Gives back what lies beyond the first size bytes. */
 void pages_trim(struct pages *pages, size_t size);

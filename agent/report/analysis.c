@@ -5,6 +5,7 @@
 #include "agent/analysis/graph.h"
 #include "agent/analysis/heap_copy.h"
 #include "agent/analysis/mark.h"
+#include "agent/analysis/pages.h"
 #include "agent/analysis/reference_walk.h"
 #include "agent/goruntime/go_type.h"
 #include "agent/goruntime/span.h"
@@ -223,5 +224,6 @@ struct error *analysis_answer(struct analysis *analysis, const Goheapd__Analysis
 		err = analysis_report_fill(&analysed, query, result);
 	if (!err && query->label_types && result->labels)
 		err = label_types_fill(d, &analysed, result->labels);
+	pages_drop_spares();
 	return err;
 }

@@ -44,6 +44,54 @@ static void what_is_trimmed_can_be_used_again(void **state)
 	assert_int_equal(budget.used, 0);
 }
 
+static void what_was_given_back_comes_zeroed_again(void **state)
+{
+	struct budget budget = { 0 };
+	struct pages large, small[2];
+
+	(void)state;
+	assert_success(pages_init(&large, &budget, 12 * MIB));
+	memset(large.data, 0xff, large.size);
+	pages_fini(&large);
+	for (int i = 0; i < 2; i++) {
+		assert_success(pages_init(&small[i], &budget, 4 * MIB + 4096));
+		for (size_t k = 0; k < small[i].size; k++)
+			assert_int_equal(((uint8_t *)small[i].data)[k], 0);
+		memset(small[i].data, i + 1, small[i].size);
+	}
+	assert_int_equal(((uint8_t *)small[0].data)[small[0].size - 1], 1);
+	assert_int_equal(((uint8_t *)small[1].data)[0], 2);
+	assert_int_equal(budget.used, 8 * MIB + 8192);
+	pages_fini(&small[0]);
+	pages_fini(&small[1]);
+	assert_success(pages_init(&large, &budget, 64 * MIB)); /* more than there is of it */
+	assert_int_equal(((uint8_t *)large.data)[64 * MIB - 1], 0);
+	pages_fini(&large);
+	pages_drop_spares();
+	assert_int_equal(budget.used, 0);
+}
+
+static void what_grows_keeps_what_it_has(void **state)
+{
+	struct budget budget = { .limit = 64 * MIB };
+	struct pages pages = { .budget = &budget };
+
+	(void)state;
+	for (uint64_t size = 4096; size <= 16 * MIB; size *= 4) {
+		uint64_t old = pages.size;
+
+		assert_success(pages_grow(&pages, &budget, size));
+		for (size_t i = 0; i < pages.size; i++)
+			assert_int_equal(((uint8_t *)pages.data)[i], i < old ? 7 : 0);
+		memset(pages.data, 7, pages.size);
+		assert_int_equal(budget.used, pages.size);
+	}
+	assert_error(pages_grow(&pages, &budget, 65 * MIB), ERROR_OUT_OF_MEMORY);
+	assert_int_equal(((uint8_t *)pages.data)[pages.size - 1], 7);
+	pages_fini(&pages);
+	assert_int_equal(budget.used, 0);
+}
+
 static void what_is_reserved_cannot_be_had(void **state)
 {
 	struct budget budget = { .limit = 8 * MIB, .reserved = 3 * MIB };
@@ -74,6 +122,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pages_come_zeroed_and_can_be_written),
 		cmocka_unit_test(what_is_trimmed_can_be_used_again),
+		cmocka_unit_test(what_was_given_back_comes_zeroed_again),
+		cmocka_unit_test(what_grows_keeps_what_it_has),
 		cmocka_unit_test(what_is_reserved_cannot_be_had),
 		cmocka_unit_test(nothing_takes_no_pages),
 	};
