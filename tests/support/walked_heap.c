@@ -131,6 +131,15 @@ taddr walked_heap_variable(struct walked_heap *w, enum root_kind kind, uint32_t 
 	return variable.addr;
 }
 
+void walked_heap_words(struct walked_heap *w, const char *name, type_id type, uint64_t first,
+		       uint64_t second, uint64_t third)
+{
+	const uint64_t words[] = { first, second, third };
+
+	walked_heap_variable(w, ROOT_DATA, ROOT_NO_GOROUTINE, name, type, words,
+			     (uint32_t)(go_type_at(w->types, type)->size / 8));
+}
+
 void walked_heap_root(struct walked_heap *w, enum root_kind kind, uint32_t goroutine,
 		      const char *name, type_id type, uint32_t object)
 {

@@ -71,6 +71,9 @@ taddr walked_heap_variable(struct walked_heap *w, enum root_kind kind, uint32_t 
 /* The same of one word, a pointer to an object. */
 void walked_heap_root(struct walked_heap *w, enum root_kind kind, uint32_t goroutine,
 		      const char *name, type_id type, uint32_t object);
+/* A global of up to three words, as many as the type has. */
+void walked_heap_words(struct walked_heap *w, const char *name, type_id type, uint64_t first,
+		       uint64_t second, uint64_t third);
 /* And of a global. */
 void walked_heap_global(struct walked_heap *w, const char *name, type_id type, uint32_t object);
 /* A root's word read at a slot, which the test has put there. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "tests/support/assertions.h"
+#include "tests/support/random_numbers.h"
 
 enum { ALL = UINT32_MAX, NONE = FRAME_TREE_NO_LABELS };
 
@@ -389,10 +390,7 @@ static uint64_t random_state;
 
 static uint64_t next(uint64_t below)
 {
-	random_state ^= random_state >> 12;
-	random_state ^= random_state << 25;
-	random_state ^= random_state >> 27;
-	return (random_state * UINT64_C(0x2545f4914f6cdd1d) >> 16) % below;
+	return random_number(&random_state, below);
 }
 
 static void make_random(struct frame_tree *tree, uint64_t seed)

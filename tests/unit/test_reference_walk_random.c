@@ -12,19 +12,16 @@
 #include "agent/analysis/root_set.h"
 #include "agent/goruntime/bitmap.h"
 #include "tests/support/assertions.h"
+#include "tests/support/random_numbers.h"
 #include "tests/support/walked_heap.h"
 
 enum { PER_SPAN = 128 };
 
 static uint64_t random_state;
 
-/* xorshift64*; the same numbers in every run. */
 static uint64_t next(uint64_t below)
 {
-	random_state ^= random_state >> 12;
-	random_state ^= random_state << 25;
-	random_state ^= random_state >> 27;
-	return (random_state * UINT64_C(0x2545f4914f6cdd1d) >> 16) % below;
+	return random_number(&random_state, below);
 }
 
 static uint32_t add_spans(struct walked_heap *w, uint64_t size, uint32_t count, bool noscan)

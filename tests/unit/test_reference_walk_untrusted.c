@@ -49,10 +49,7 @@ static void world_free(struct world *world)
 static void global(struct world *world, type_id type, uint64_t first, uint64_t second,
 		   uint64_t third)
 {
-	const uint64_t words[] = { first, second, third };
-
-	walked_heap_variable(&world->w, ROOT_DATA, ROOT_NO_GOROUTINE, "main.g", type, words,
-			     (uint32_t)(go_type_at(world->w.types, type)->size / 8));
+	walked_heap_words(&world->w, "main.g", type, first, second, third);
 }
 
 static taddr address(const struct world *world, uint32_t object)
