@@ -155,6 +155,16 @@ must_check struct error *expander_flush(struct expander *expander);
 must_check struct error *expander_look(struct expander *expander, const uint64_t *word,
 				       const struct plan_slot *slot);
 
+/* Makes ready for an item; its edges are found in a second step, when what tells of them is near.
+ */
+void expander_begin(const struct expander *expander, const struct walk_item *item,
+		    struct item_state *state);
+void expander_find_edges(struct item_state *state);
+
+/* Adds the word at a place of the item's slot, if it may be a pointer into the heap. */
+must_check struct error *expander_add_word(struct expander *expander, uint32_t state,
+					   const uint64_t *word, const struct plan_slot *slot);
+
 /* reference_noted.c */
 
 /* Sees whether an item can be expanded by notes, and makes ready for it. Its edges are known. */

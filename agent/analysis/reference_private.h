@@ -273,7 +273,7 @@ struct expansion {
 must_check struct error *expand_items(struct expander *expander, const struct walk_item *items,
 				      uint32_t count, const struct expansion *to);
 
-/* The same for the edges that nothing explains. */
+/* reference_rest.c: the same for the edges that nothing explains. */
 must_check struct error *expand_rest(struct expander *expander, const struct walk_item *items,
 				     uint32_t count, const struct expansion *to);
 
