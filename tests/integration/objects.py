@@ -185,10 +185,12 @@ def pages(target, endpoint, rows, **parameters):
 
 def check_pages(target, stripped):
     hello = target.hello
-    everything = pages(target, "objects", "objects", limit=1000)
+    # Of one scan: the runtime may start a thread between two.
+    kept = scan(target, "memusage", keep=60)
+    everything = pages(target, "objects", "objects", limit=1000, scan=kept["scan"]["id"])
     addresses = [int(row["address"], 16) for row in everything]
     check_equal(addresses, sorted(set(addresses)), "addresses")
-    totals = scan(target, "memusage")["heap"]
+    totals = kept["heap"]
     check_equal((len(everything), sum(row["bytes"] for row in everything)),
                 (totals["live_objects"], totals["live_bytes"]), "objects and bytes on all pages")
     if stripped:

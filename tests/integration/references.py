@@ -84,9 +84,23 @@ def check_none(wrong, what):
     check(not wrong, f"{len(wrong)} {what}:\n" + "\n".join(wrong))
 
 
-def check_sums(target, histogram, profile, **parameters):
-    """Everything that is live is in each of them once; the program does not change meanwhile."""
-    live = daemon.scan(target.pid, **parameters)["heap"]
+def scans_of(target, **parameters):
+    """Histogram and profile, which have everything that is live once. The program does not change
+    meanwhile, but its runtime may start a thread: then the heap is another one after them."""
+    for _ in range(10):
+        before = daemon.scan(target.pid, **parameters)["heap"]
+        histogram, profile = histogram_of(target, **parameters), profile_of(target, **parameters)
+        if live_of(daemon.scan(target.pid, **parameters)["heap"]) == live_of(before):
+            check_sums(before, histogram, profile)
+            return histogram, profile
+    raise AssertionError("the heap is another one each time")
+
+
+def live_of(heap):
+    return heap["live_objects"], heap["live_bytes"]
+
+
+def check_sums(live, histogram, profile):
     rows = [*histogram["types"], histogram["unknown"]]
     for key in ("objects", "bytes"):
         check_equal(sum(row[key] for row in rows), live[f"live_{key}"], f"{key} of the histogram")
@@ -118,11 +132,9 @@ def check_containers(program, share=TYPED_SHARE, modes=("fork",), gaps=()):
         rows = known_rows(target, gaps)
         check(len(rows) > 50, f"{len(rows)} rows")
         for mode in modes:
-            histogram = histogram_of(target, mode=mode)
-            profile = profile_of(target, mode=mode)
+            histogram, profile = scans_of(target, mode=mode)
             note(f"{mode}: {typed_share(histogram):.1%} of bytes typed, "
                  f"{len(profile.samples)} samples")
-            check_sums(target, histogram, profile, mode=mode)
             check_frames(profile)
             check_none(wrong_rows(histogram, profile, rows), "rows are wrong")
             check(typed_share(histogram) >= share, f"{typed_share(histogram):.1%} typed")
@@ -156,8 +168,7 @@ def check_stripped(version, share):
     """Types are those that the runtime itself knows: no names of variables, and fewer types."""
     with Fixture([build_fixture("references", version, flags=STRIPPED), "containers"]) as target, \
             unharmed(target.pid):
-        histogram, profile = histogram_of(target), profile_of(target)
-        check_sums(target, histogram, profile)
+        histogram, profile = scans_of(target)
         check_frames(profile)
         check_equal(histogram["scan"]["detail"]["types"], "runtime types", "types")
         found = {row["type"]: (row["objects"], row["bytes"]) for row in histogram["types"]}
@@ -210,8 +221,7 @@ def check_texts(version):
 def check_large(version):
     with started(version, "large") as target, unharmed(target.pid):
         rows = target.hello["rows"]
-        histogram, profile = histogram_of(target), profile_of(target)
-        check_sums(target, histogram, profile)
+        histogram, profile = scans_of(target)
         check_none(wrong_rows(histogram, profile, rows), "rows are wrong")
         check_equal(max(len(sample.frames) for sample in profile.samples), 256, "deepest chain")
         folded = sum(sample.values["inuse_objects"] for sample in profile.samples
@@ -225,8 +235,7 @@ def check_large(version):
 def check_queue(version):
     with started(version, "queue") as target, unharmed(target.pid):
         rows = target.hello["rows"]
-        histogram, profile = histogram_of(target), profile_of(target)
-        check_sums(target, histogram, profile)
+        histogram, profile = scans_of(target)
         check_none(wrong_rows(histogram, profile, rows), "rows are wrong")
         roots = {sample.frames[0] for sample in profile.samples}
         check([root for root in roots if "finalizer queue" in root and "main.blockForever" in root],
@@ -237,7 +246,6 @@ def check_rows(version, what):
     with started(version, what) as target, unharmed(target.pid):
         for mode in ("fork", "stop"):
             histogram, profile = histogram_of(target, mode=mode), profile_of(target, mode=mode)
-            check_sums(target, histogram, profile, mode=mode)
             check_none(wrong_rows(histogram, profile, target.hello["rows"]), f"{mode}: rows are wrong")
 
 
@@ -273,8 +281,7 @@ def check_running(version, mode):
     with started(version, mode) as target, unharmed(target.pid, still=False):
         rows = target.hello["rows"]
         for _ in range(10):
-            histogram, profile = histogram_of(target), profile_of(target)
-            check_sums(target, histogram, profile)
+            histogram, profile = scans_of(target)
             check_none(wrong_rows(histogram, profile, rows), "rows are wrong")
 
 
@@ -320,10 +327,11 @@ def check_same(version):
 def check_limits(version):
     """Whatever is folded, nothing is lost."""
     with started(version, "containers") as target:
-        whole = profile_of(target)
+        kept = daemon.scan(target.pid, keep=60)["scan"]["id"]
+        whole = profile_of(target, scan=kept)
         for parameter, value in (("max_depth", 5), ("max_depth", 1), ("max_samples", 20),
                                  ("min_bytes", 5000), ("by", "@module")):
-            folded = profile_of(target, **{parameter: value})
+            folded = profile_of(target, scan=kept, **{parameter: value})
             for name in ("inuse_objects", "inuse_space"):
                 check_equal(folded.total(name), whole.total(name), f"{parameter}={value}: {name}")
             if parameter == "max_depth":
@@ -430,8 +438,7 @@ def go_command(version):
 
 def check_go_command(version):
     with go_command(version) as process, unharmed(process.pid, still=False):
-        histogram, profile = histogram_of(process), profile_of(process)
-        check_sums(process, histogram, profile)
+        histogram, profile = scans_of(process)
         check_frames(profile)
         note(f"{typed_share(histogram):.1%} of bytes typed, largest: {histogram['types'][:5]}")
         check(typed_share(histogram) >= TYPED_SHARE, f"{typed_share(histogram):.1%} typed")
