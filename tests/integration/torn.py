@@ -93,7 +93,8 @@ def besiege_exec(version, every_ms, roles, flags):
         if not siege.instant_deaths():
             check_equal(lock_owner(pathlib.Path(folder, "kept-lock")), target.pid,
                         "owner of the lock")
-        check(siege.answers["process_exited"] > 0, siege.answers)
+        # Of few scans all may be in time, where the machine gives the program little of itself.
+        check(not STRESS or siege.answers["process_exited"] > 0, siege.answers)
 
 
 def add_exec_test(version, every_ms, roles, name="", flags=()):
