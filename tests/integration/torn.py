@@ -19,6 +19,7 @@ from tap import Suite, check, check_equal, note
 from victim import leftovers
 
 SCANS = repeat_count(20, 1000)
+LATER_SCANS = 200  # until one comes too late
 STRESS_VERSIONS = ["1.19", "1.24", "1.27"]
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -87,14 +88,19 @@ def besiege_exec(version, every_ms, roles, flags):
             generations.check(siege.instant_deaths())
             if turn == 5:
                 siege.remember_ourselves()
+        # Of few scans all may be in time, where the machine gives the program little of itself.
+        for _ in range(LATER_SCANS):
+            if siege.answers["process_exited"]:
+                break
+            siege.scan(target.pid, CROWDED | CHANGED)
+            siege.check_untouched(target.pid)
         generations.check_goes_on()
         generations.check(siege.instant_deaths())
         note(f"{generations.last} generations, {len(generations.conflicts)} with a conflict")
         if not siege.instant_deaths():
             check_equal(lock_owner(pathlib.Path(folder, "kept-lock")), target.pid,
                         "owner of the lock")
-        # Of few scans all may be in time, where the machine gives the program little of itself.
-        check(not STRESS or siege.answers["process_exited"] > 0, siege.answers)
+        check(siege.answers["process_exited"] > 0, siege.answers)
 
 
 def add_exec_test(version, every_ms, roles, name="", flags=()):
