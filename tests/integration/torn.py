@@ -81,9 +81,9 @@ def besiege_exec(version, every_ms, roles, flags):
                     env={"BUSY_PORT": str(free_low_port(siege.random)),
                          "BUSY_EVERY_MS": str(every_ms)}) as target:
         generations = Generations(target)
+        while_held = generations.check_goes_on if every_ms > 50 else None
         for turn in siege.turns():
-            siege.scan(target.pid, CROWDED | CHANGED,
-                       generations.check_goes_on if every_ms > 50 else None)
+            siege.scan(target.pid, CROWDED | CHANGED, while_held)
             siege.check_untouched(target.pid)
             generations.check(siege.instant_deaths())
             if turn == 5:
@@ -92,7 +92,7 @@ def besiege_exec(version, every_ms, roles, flags):
         for _ in range(LATER_SCANS):
             if siege.answers["process_exited"]:
                 break
-            siege.scan(target.pid, CROWDED | CHANGED)
+            siege.scan(target.pid, CROWDED | CHANGED, while_held)
             siege.check_untouched(target.pid)
         generations.check_goes_on()
         generations.check(siege.instant_deaths())
