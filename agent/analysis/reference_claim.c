@@ -205,7 +205,6 @@ static struct error *assign(struct reference_walk *walk, struct piece *piece)
 
 struct placing {
 	struct reference_walk *walk;
-	const struct piece *piece;
 	uint32_t place;
 	struct walk_item *item;
 	uint64_t extent;
@@ -264,7 +263,6 @@ static void place(struct reference_walk *walk, const struct piece *piece)
 	struct candidate *candidates = reference_list_at(piece->list, piece->first);
 	struct placing p = {
 		.walk = walk,
-		.piece = piece,
 		.place = piece->first_place,
 		.extent = piece->first_extent,
 	};

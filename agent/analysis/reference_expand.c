@@ -9,11 +9,8 @@
  * word of the shape accounts for is left to be followed later, without a type.
  */
 #include <stdlib.h>
-#include <string.h>
 
-#include "agent/analysis/mark.h"
 #include "agent/analysis/reference_expander.h"
-#include "agent/goruntime/layout.h"
 
 enum {
 	SEARCH_EDGES = 16, /* what a search for one edge may cost, for each edge of the object */

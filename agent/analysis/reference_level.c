@@ -8,7 +8,6 @@
  */
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "agent/analysis/reference_private.h"
 #include "agent/analysis/workers.h"

@@ -6,7 +6,6 @@
 #include "agent/analysis/reference_walk.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
