@@ -7,7 +7,6 @@
  * A list of a million nodes is a million levels of one object: small levels take no thread.
  */
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "agent/analysis/reference_private.h"
 #include "agent/analysis/workers.h"

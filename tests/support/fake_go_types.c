@@ -92,6 +92,14 @@ type_id fake_type_slice(struct go_types *types, const char *name, type_id elem)
 		.name = name, .kind = GO_KIND_SLICE, .size = 24, .ptr_bytes = 8, .elem = elem });
 }
 
+type_id fake_type_channel(struct go_types *types, const char *name, type_id elem)
+{
+	return fake_types_add(
+	    types,
+	    &(struct go_type){
+		.name = name, .kind = GO_KIND_CHAN, .size = 8, .ptr_bytes = 8, .elem = elem });
+}
+
 type_id fake_type_array(struct go_types *types, const char *name, type_id elem, uint64_t length)
 {
 	const struct go_type *of = go_type_at(types, elem);

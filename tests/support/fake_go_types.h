@@ -25,6 +25,7 @@ void fake_types_add_param(struct go_types *types, taddr code, type_id type);
 type_id fake_type_plain(struct go_types *types, const char *name, enum go_kind kind, uint64_t size);
 type_id fake_type_pointer(struct go_types *types, const char *name, type_id elem);
 type_id fake_type_slice(struct go_types *types, const char *name, type_id elem);
+type_id fake_type_channel(struct go_types *types, const char *name, type_id elem);
 type_id fake_type_array(struct go_types *types, const char *name, type_id elem, uint64_t length);
 type_id fake_type_string(struct go_types *types);
 type_id fake_type_interface(struct go_types *types, const char *name, bool has_methods);

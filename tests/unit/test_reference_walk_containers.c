@@ -8,12 +8,7 @@
 static void what_waits_in_a_channel_is_in_its_buffer(void **state)
 {
 	struct world *world = world_new();
-	type_id channel =
-	    fake_types_add(world->w.types, &(struct go_type){ .name = "chan *main.Node",
-							      .kind = GO_KIND_CHAN,
-							      .size = 8,
-							      .ptr_bytes = 8,
-							      .elem = world->node_pointer });
+	type_id channel = fake_type_channel(world->w.types, "chan *main.Node", world->node_pointer);
 
 	(void)state;
 	world->w.layout.hchan.size = 48;
@@ -75,12 +70,7 @@ static void a_channel_that_was_met_tells_of_its_element(void **state)
 		{ "c", 24, world->integer }
 	};
 	type_id sudog = fake_type_struct(world->w.types, "runtime.sudog", 32, fields, 2);
-	type_id channel =
-	    fake_types_add(world->w.types, &(struct go_type){ .name = "chan main.Pair",
-							      .kind = GO_KIND_CHAN,
-							      .size = 8,
-							      .ptr_bytes = 8,
-							      .elem = world->pair });
+	type_id channel = fake_type_channel(world->w.types, "chan main.Pair", world->pair);
 
 	(void)state;
 	world->w.layout.hchan.size = 48;

@@ -395,11 +395,7 @@ static void make_container_types(struct mixed *m)
 						  .elem = pointer,
 						  .bucket = fake_type_struct(
 						      types, "group", 200, m->group_fields, 2) }));
-	remember(m, fake_types_add(types, &(struct go_type){ .name = "chan *main.Node",
-							     .kind = GO_KIND_CHAN,
-							     .size = 8,
-							     .ptr_bytes = 8,
-							     .elem = pointer }));
+	remember(m, fake_type_channel(types, "chan *main.Node", pointer));
 	layout->swiss_map.size = 48;
 	layout->swiss_map_directory = (struct layout_field){ .offset = 16, .size = 8 };
 	layout->swiss_map_directory_length = (struct layout_field){ .offset = 24, .size = 8 };

@@ -396,12 +396,7 @@ static void a_map_whose_blocks_are_unknown_leads_on(void **state)
 static void a_container_larger_than_its_object_leads_on(void **state)
 {
 	struct world *world = world_new();
-	type_id channel =
-	    fake_types_add(world->w.types, &(struct go_type){ .name = "chan *main.Node",
-							      .kind = GO_KIND_CHAN,
-							      .size = 8,
-							      .ptr_bytes = 8,
-							      .elem = world->pointer });
+	type_id channel = fake_type_channel(world->w.types, "chan *main.Node", world->pointer);
 
 	(void)state;
 	world->w.layout.hchan.size = SIZE + 8;
